@@ -1,0 +1,49 @@
+# The front door. `make quickstart` sets up, builds and measures; `make check`
+# sets up, builds and passes all tests. Both start from a bare Debian 12.
+
+PROGRAM := build/release/lipscope
+SOURCES := $(shell git ls-files '*.h' '*.cpp' 2>/dev/null)
+
+.PHONY: help setup release quickstart check bench format format-check layers asan clean
+
+help:
+	@echo 'make quickstart   install what is missing, build, measure a GPT-2-shaped layer'
+	@echo 'make check        install what is missing, build, run every test'
+	@echo 'make bench        build and run the benchmarks'
+	@echo 'make format       lay out the sources with clang-format'
+
+setup:
+	@tools/install-packages
+
+release: setup
+	@cmake --preset release
+	@cmake --build --preset release
+
+quickstart: release
+	@tools/quickstart $(PROGRAM)
+
+check: release format-check layers
+	@ctest --preset release --label-exclude slow -j2
+	@ctest --preset release --label-regex slow
+	@$(MAKE) --no-print-directory asan
+	@echo 'make check: all tests passed'
+
+asan: setup
+	@cmake --preset asan
+	@cmake --build --preset asan
+	@ctest --preset asan -j2
+
+bench: release
+	@tools/bench build/release
+
+format: setup
+	@clang-format -i $(SOURCES)
+
+format-check: setup
+	@clang-format --dry-run --Werror $(SOURCES)
+
+layers: setup
+	@python3 tools/check_layers.py
+
+clean:
+	rm -rf build

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <Eigen/Core>
+#include <cstdint>
+
+/// The one convention of the whole program: matrices are row-major, a token is
+/// a row, weights act from the right (x W), and to flatten a sequence is to lay
+/// its rows end to end.
+namespace lipscope {
+
+using Index = Eigen::Index;
+
+template <class Real>
+using MatrixOf =
+    Eigen::Matrix<Real, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+template <class Real>
+using VectorOf = Eigen::Matrix<Real, Eigen::Dynamic, 1>;
+
+using Matrix = MatrixOf<double>;
+using Vector = VectorOf<double>;
+
+/// A block of somebody else's row-major matrix: rows of equal stride.
+template <class Real>
+using View = Eigen::Map<MatrixOf<Real>, Eigen::Unaligned, Eigen::OuterStride<>>;
+template <class Real>
+using ConstView =
+    Eigen::Map<const MatrixOf<Real>, Eigen::Unaligned, Eigen::OuterStride<>>;
+
+/// The whole of m.
+template <class Real>
+View<Real> view(MatrixOf<Real>& m) {
+  return {m.data(), m.rows(), m.cols(), Eigen::OuterStride<>(m.cols())};
+}
+template <class Real>
+ConstView<Real> view(const MatrixOf<Real>& m) {
+  return {m.data(), m.rows(), m.cols(), Eigen::OuterStride<>(m.cols())};
+}
+
+/// Where a block stands in its matrix.
+struct Block {
+  Index row = 0, col = 0, rows = 0, cols = 0;
+};
+
+/// That block of m, without a copy.
+template <class Real>
+View<Real> view(MatrixOf<Real>& m, Block b) {
+  return {m.data() + b.row * m.cols() + b.col, b.rows, b.cols,
+          Eigen::OuterStride<>(m.cols())};
+}
+template <class Real>
+ConstView<Real> view(const MatrixOf<Real>& m, Block b) {
+  return {m.data() + b.row * m.cols() + b.col, b.rows, b.cols,
+          Eigen::OuterStride<>(m.cols())};
+}
+
+/// The rows of m end to end.
+template <class Real>
+VectorOf<Real> flatten(const MatrixOf<Real>& m) {
+  return Eigen::Map<const VectorOf<Real>>(m.data(), m.size());
+}
+
+/// The flattened sequence v seen as [rows×cols], without a copy; to read, or to
+/// write through.
+template <class Real>
+ConstView<Real> unflatten(const VectorOf<Real>& v, Index rows, Index cols) {
+  return {v.data(), rows, cols, Eigen::OuterStride<>(cols)};
+}
+
+template <class Real>
+View<Real> unflatten(VectorOf<Real>& v, Index rows, Index cols) {
+  return {v.data(), rows, cols, Eigen::OuterStride<>(cols)};
+}
+
+}  // namespace lipscope

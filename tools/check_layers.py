@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""Fails if a source file includes a layer above its own.
+
+The table is the architecture: a folder of lipscope/ may use the folders named
+beside it and nothing else.
+"""
+
+import pathlib
+import re
+import sys
+
+ALLOWED = {
+    "core": [],
+    "operators": ["core"],
+    "io": ["core"],
+    "attention": ["core", "operators"],
+    "spectral": ["core", "operators"],
+    "cli": ["core", "operators", "io", "attention", "spectral"],
+}
+
+INCLUDE = re.compile(r'#include [<"]lipscope/(\w+)/')
+
+
+def violations(root):
+    for path in sorted(root.rglob("*.[hc]*")):
+        layer = path.relative_to(root).parts[0]
+        if layer not in ALLOWED:
+            yield f"{path}: no layer is called {layer}"
+            continue
+        for used in INCLUDE.findall(path.read_text(encoding="utf-8")):
+            if used != layer and used not in ALLOWED[layer]:
+                yield f"{path}: {layer} must not include {used}"
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "lipscope")
+    found = list(violations(root))
+    for line in found:
+        print(line, file=sys.stderr)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
