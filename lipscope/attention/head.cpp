@@ -1,0 +1,68 @@
+#include "lipscope/attention/head.h"
+
+#include "lipscope/attention/softmax.h"
+#include "lipscope/core/errors.h"
+#include "lipscope/core/gemm.h"
+
+namespace lipscope {
+namespace {
+
+template <class Real>
+MatrixOf<Real> multiply(const Factor<Real>& a, const Factor<Real>& b) {
+  MatrixOf<Real> c(a.rows(), b.cols());
+  gemm(a, b, view(c));
+  return c;
+}
+
+}  // namespace
+
+template <class Real>
+HeadState<Real> head_state(HeadFeatures<Real> at, Mask mask) {
+  MatrixOf<Real> scores = multiply(as_is(at.q), transposed(at.k));
+  if (!scores.allFinite())
+    throw RunError("attention: the scores overflow; the tokens are too large");
+  return {std::move(at), softmax_rows(std::move(scores), mask)};
+}
+
+template <class Real>
+MatrixOf<Real> head_forward(const HeadState<Real>& head) {
+  return multiply(as_is(head.p), as_is(head.at.v));
+}
+
+template <class Real>
+MatrixOf<Real> head_tangent(const HeadState<Real>& head,
+                            const HeadFeatures<Real>& d) {
+  // dS = dq kᵀ + q dkᵀ
+  MatrixOf<Real> ds = multiply(as_is(d.q), transposed(head.at.k));
+  gemm(as_is(head.at.q), transposed(d.k), view(ds), Into::add);
+  // dy = dP v + P dv
+  const MatrixOf<Real> dp = softmax_derivative(head.p, std::move(ds));
+  MatrixOf<Real> dy = multiply(as_is(dp), as_is(head.at.v));
+  gemm(as_is(head.p), as_is(d.v), view(dy), Into::add);
+  return dy;
+}
+
+template <class Real>
+HeadFeatures<Real> head_cotangent(const HeadState<Real>& head,
+                                  const MatrixOf<Real>& gy) {
+  const MatrixOf<Real> gs =
+      softmax_derivative(head.p, multiply(as_is(gy), transposed(head.at.v)));
+  return {.q = multiply(as_is(gs), as_is(head.at.k)),
+          .k = multiply(transposed(gs), as_is(head.at.q)),
+          .v = multiply(transposed(head.p), as_is(gy))};
+}
+
+template HeadState<float> head_state(HeadFeatures<float>, Mask);
+template HeadState<double> head_state(HeadFeatures<double>, Mask);
+template MatrixOf<float> head_forward(const HeadState<float>&);
+template MatrixOf<double> head_forward(const HeadState<double>&);
+template MatrixOf<float> head_tangent(const HeadState<float>&,
+                                      const HeadFeatures<float>&);
+template MatrixOf<double> head_tangent(const HeadState<double>&,
+                                       const HeadFeatures<double>&);
+template HeadFeatures<float> head_cotangent(const HeadState<float>&,
+                                            const MatrixOf<float>&);
+template HeadFeatures<double> head_cotangent(const HeadState<double>&,
+                                             const MatrixOf<double>&);
+
+}  // namespace lipscope

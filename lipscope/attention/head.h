@@ -1,0 +1,44 @@
+#pragma once
+
+#include "lipscope/attention/weights.h"
+
+/// One head on its own features, whatever kind it is: scores are always inner
+/// products s_ij = ⟨q_i, k_j⟩, and the kinds differ only in how q, k and v are
+/// made of the tokens (see l2.h).
+///
+///   S = q kᵀ [n×n],  P = softmax(S),  y = P v [n×w]
+///
+/// Written for reading: whole matrices, one line a formula.
+namespace lipscope {
+
+/// What a head compares (q, k) and mixes (v), row for token; also their
+/// tangents and cotangents.
+template <class Real>
+struct HeadFeatures {
+  MatrixOf<Real> q, k, v;
+};
+
+/// A head at a point: its features and the weights it gives them.
+template <class Real>
+struct HeadState {
+  HeadFeatures<Real> at;
+  MatrixOf<Real> p;  ///< [n×n], rows sum to one
+};
+
+template <class Real>
+HeadState<Real> head_state(HeadFeatures<Real> at, Mask mask);
+
+template <class Real>
+MatrixOf<Real> head_forward(const HeadState<Real>& head);
+
+/// dy, when the features move by d.
+template <class Real>
+MatrixOf<Real> head_tangent(const HeadState<Real>& head,
+                            const HeadFeatures<Real>& d);
+
+/// The lines of head_tangent, transposed and in reverse.
+template <class Real>
+HeadFeatures<Real> head_cotangent(const HeadState<Real>& head,
+                                  const MatrixOf<Real>& gy);
+
+}  // namespace lipscope

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <vector>
+
+#include "lipscope/attention/weights.h"
+#include "lipscope/operators/map.h"
+
+namespace lipscope {
+
+struct AttentionOptions {
+  Kind kind = Kind::dot;
+  Mask mask = Mask::none;
+  std::vector<Index> heads;  ///< the chosen heads, each once; empty: all
+  bool project = true;       ///< through the output projection, if there is one
+  Index sequences = 1;       ///< of equal length, laid under one another
+  int threads = 0;           ///< 0: all cores
+};
+
+/// Multi-head self-attention, the map that is measured [Vaswani17; Kim21]:
+///
+///   f(X) = Σ_h P_h X W_V,h W_O,h + b     projected ("attn"), or
+///   f(X) = [P_1 X W_V,1, …, P_H X W_V,H]   end to end ("core"),
+///
+/// with P_h as its kind says. Several sequences stacked in X do not see each
+/// other: the Jacobian is block-diagonal, and their projections share a
+/// product.
+///
+/// Dot-product and untied L2 attention have unbounded Jacobians: a norm
+/// measured here speaks of the point, or of a stated ball, never of the map.
+template <class Real>
+class MultiHeadAttention final : public Map<Real> {
+ public:
+  MultiHeadAttention(const AttentionWeights& weights, AttentionOptions options);
+
+  MatrixOf<Real> operator()(const MatrixOf<Real>& x) const override;
+  std::unique_ptr<LinearOperator<Real>> linearize(
+      const MatrixOf<Real>& x) const override;
+
+ private:
+  class Jacobian;
+
+  AttentionOptions options_;
+  Index heads_, query_width_, value_width_;
+  // [d×(H·k + H·k + H·w)], the chosen heads' q, k and v side by side with 1/√k
+  // folded into a dot-product's q; tied, k is not there twice
+  MatrixOf<Real> projection_;
+  VectorOf<Real> projection_bias_;
+  MatrixOf<Real> output_;  // [H·w×e], or empty
+  VectorOf<Real> output_bias_;
+};
+
+}  // namespace lipscope

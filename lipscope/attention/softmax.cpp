@@ -1,0 +1,38 @@
+#include "lipscope/attention/softmax.h"
+
+namespace lipscope {
+
+template <class Real>
+MatrixOf<Real> softmax_rows(MatrixOf<Real> scores, Mask mask) {
+  const Index n = scores.cols();
+  for (Index i = 0; i < scores.rows(); ++i) {
+    // Adding −∞ to hidden scores would not do: Eigen's vectorised exp clamps
+    // its argument, and exp(−∞) comes out as a denormal (≈ 5e-309), not as 0.
+    const Index seen_count = visible(mask, i, n);
+    auto seen = scores.row(i).head(seen_count);
+    const Real largest = seen.maxCoeff();
+    seen.array() = (seen.array() - largest).exp();
+    seen /= seen.sum();
+    scores.row(i).tail(n - seen_count).setZero();
+  }
+  return scores;
+}
+
+template <class Real>
+MatrixOf<Real> softmax_derivative(const MatrixOf<Real>& p, MatrixOf<Real> t) {
+  // p ∘ (t − ⟨p, t⟩): the mean of t under p is removed, row by row
+  for (Index i = 0; i < p.rows(); ++i) {
+    const Real mean = p.row(i).dot(t.row(i));
+    t.row(i).array() = p.row(i).array() * (t.row(i).array() - mean);
+  }
+  return t;
+}
+
+template MatrixOf<float> softmax_rows(MatrixOf<float>, Mask);
+template MatrixOf<double> softmax_rows(MatrixOf<double>, Mask);
+template MatrixOf<float> softmax_derivative(const MatrixOf<float>&,
+                                            MatrixOf<float>);
+template MatrixOf<double> softmax_derivative(const MatrixOf<double>&,
+                                             MatrixOf<double>);
+
+}  // namespace lipscope

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "lipscope/attention/weights.h"
+
+namespace lipscope {
+
+/// The softmax of each row over the tokens it sees; hidden entries are exactly
+/// 0. Shifted by the largest visible score, so that nothing overflows.
+template <class Real>
+MatrixOf<Real> softmax_rows(MatrixOf<Real> scores, Mask mask);
+
+/// The row-wise product with the softmax Jacobian diag(p) − p pᵀ at p.
+/// It is symmetric: the same function pushes tangents forward and pulls
+/// gradients back.
+template <class Real>
+MatrixOf<Real> softmax_derivative(const MatrixOf<Real>& p, MatrixOf<Real> t);
+
+}  // namespace lipscope

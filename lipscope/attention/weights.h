@@ -1,0 +1,50 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lipscope/core/matrix.h"
+
+namespace lipscope {
+
+/// How a head compares tokens and what it mixes.
+enum class Kind {
+  dot,  ///< softmax(q kᵀ/√k) v [Vaswani17]
+  l2,  ///< softmax(−|q−k|²/√k) with W_K = W_Q and values X A_h W_V, where
+       ///< A_h = W_Q W_Qᵀ/√k [Kim21]: Lipschitz everywhere
+  l2_untied  ///< softmax(−|q−k|²/√k) v, any W_Q and W_K: not Lipschitz
+};
+
+/// Which tokens a token sees: all, or none after itself.
+enum class Mask { none, causal };
+
+/// How many of n tokens token i sees, from the first on.
+inline Index visible(Mask mask, Index i, Index n) {
+  return mask == Mask::causal ? i + 1 : n;
+}
+
+std::string name_of(Kind kind);  ///< "dot", "l2", "l2-untied"
+std::string name_of(Mask mask);  ///< "none", "causal"
+
+/// The parameters of one attention layer, in f64: from them a layer is made in
+/// either precision. Absent matrices and biases are empty.
+///
+///   query, key [d×H·k], value [d×H·w], output [H·w×e]
+///
+/// Head h reads columns h·k … of query and key, h·w … of value, and rows h·w …
+/// of output. Tied L2 attention has no key.
+struct AttentionWeights {
+  Matrix query, key, value, output;
+  Vector query_bias, key_bias, value_bias, output_bias;
+  Index heads = 1;
+
+  Index features() const { return query.rows(); }             ///< d
+  Index query_width() const { return query.cols() / heads; }  ///< k
+  Index value_width() const { return value.cols() / heads; }  ///< w
+};
+
+/// Throws std::invalid_argument, naming the parameter and both numbers, unless
+/// the shapes fit each other and the kind and every number is finite.
+void require_sound(const AttentionWeights& weights, Kind kind);
+
+}  // namespace lipscope

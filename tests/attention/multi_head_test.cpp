@@ -1,0 +1,228 @@
+#include "lipscope/attention/multi_head.h"
+
+#include <gtest/gtest.h>
+
+#include "lipscope/attention/dense.h"
+#include "lipscope/operators/check.h"
+#include "lipscope/operators/compose.h"
+#include "tests/support/layers.h"
+#include "tests/support/tolerance.h"
+
+namespace lipscope {
+namespace {
+
+using test::LayerCase;
+
+double relative(const Matrix& a, const Matrix& b) {
+  return (a - b).norm() / b.norm();
+}
+
+class EveryLayer : public testing::TestWithParam<LayerCase> {
+ protected:
+  const LayerCase& c = GetParam();
+  const AttentionWeights weights = test::random_layer(c);
+  const MultiHeadAttention<double> f{weights, test::options_of(c)};
+  const Matrix x = test::random_tokens(c);
+};
+
+TEST_P(EveryLayer, HasTheJacobianOfTheClosedForm) {
+  const Matrix exact = dense_jacobian(weights, test::options_of(c), x);
+  EXPECT_LT(relative(materialize(*f.linearize(x)), exact), 1e-13) << c.name();
+
+  // tokens of size 100: one-hot rows of P, and squares that nearly cancel
+  const Matrix large = test::random_tokens(c, 100.0);
+  EXPECT_LT(relative(materialize(*f.linearize(large)),
+                     dense_jacobian(weights, test::options_of(c), large)),
+            1e-10)
+      << c.name();
+}
+
+TEST_P(EveryLayer, HasTheAdjointOfItsJacobian) {
+  for (const double size : {1.0, 100.0})
+    EXPECT_LT(
+        adjoint_defect(*f.linearize(test::random_tokens(c, size)), Rng(c.seed)),
+        1e-12)
+        << c.name();
+}
+
+TEST_P(EveryLayer, HasTheDerivativeOfItsValues) {
+  const DerivativeCheck check = check_derivative(f, x, Rng(c.seed));
+  EXPECT_LT(check.error, 1e-9) << c.name() << ", step " << check.step;
+  EXPECT_GT(check.magnitude, 1e-3) << c.name();
+  EXPECT_FALSE(check.identical) << c.name();
+}
+
+TEST_P(EveryLayer, IsTheSameInSinglePrecisionUpToRounding) {
+  const MultiHeadAttention<float> single(weights, test::options_of(c));
+  const Matrix exact = materialize(*f.linearize(x));
+  const Matrix rounded =
+      materialize(*single.linearize(x.cast<float>())).cast<double>();
+  EXPECT_LT(relative(rounded, exact), test::rounding<float>(1000)) << c.name();
+  EXPECT_LT(adjoint_defect(*single.linearize(x.cast<float>()), Rng(c.seed)),
+            test::rounding<float>(1000));
+}
+
+INSTANTIATE_TEST_SUITE_P(Layers, EveryLayer,
+                         testing::ValuesIn(test::all_layer_cases()));
+
+TEST(MultiHeadAttention, DerivativeHoldsAtTokensOfSizeOneHundred) {
+  // small enough weights that P is not one-hot, so that there is something to
+  // see: one-hot attention has a derivative of nothing but its value path
+  for (LayerCase c : test::all_layer_cases()) {
+    if (c.heads != 2 || !c.output) continue;
+    AttentionWeights weights = test::random_layer(c);
+    weights.query *= 0.01;
+    weights.key *= 0.01;
+    const MultiHeadAttention<double> f(weights, test::options_of(c));
+    const auto check =
+        check_derivative(f, test::random_tokens(c, 100.0), Rng(c.seed));
+    EXPECT_LT(check.error, 1e-8) << c.name();
+  }
+}
+
+TEST(MultiHeadAttention, CausalOutputIgnoresTheFuture) {
+  for (const LayerCase& c : test::all_layer_cases()) {
+    if (c.mask != Mask::causal) continue;
+    const MultiHeadAttention<double> f(test::random_layer(c),
+                                       test::options_of(c));
+    const Matrix x = test::random_tokens(c);
+    Matrix edited = x;
+    edited.bottomRows(2) = gaussian(2, c.d, Rng(99));
+    // L2 moves its features by their mean, so the past is equal to rounding
+    EXPECT_LT((f(x).topRows(3) - f(edited).topRows(3)).norm(), 1e-13)
+        << c.name();
+    EXPECT_GT((f(x).bottomRows(2) - f(edited).bottomRows(2)).norm(), 1e-3);
+  }
+}
+
+TEST(MultiHeadAttention, ChosenHeadsAddUpToTheLayer) {
+  const LayerCase c{.heads = 3, .biases = true};
+  AttentionWeights weights = test::random_layer(c);
+  const Matrix x = test::random_tokens(c);
+  const auto jacobian = [&](std::vector<Index> heads) {
+    const MultiHeadAttention<double> f(weights, {.heads = std::move(heads)});
+    return materialize(*f.linearize(x));
+  };
+  EXPECT_LT(relative(jacobian({0}) + jacobian({1, 2}), jacobian({})), 1e-13);
+  EXPECT_LT(relative(jacobian({2, 0, 1}), jacobian({})), 1e-13);
+}
+
+TEST(MultiHeadAttention, ChosenHeadsWithoutProjectionAreItsColumns) {
+  const LayerCase c{.heads = 4, .fills = false, .biases = true};
+  const AttentionWeights weights = test::random_layer(c);
+  const Matrix x = test::random_tokens(c);
+  const MultiHeadAttention<double> all(weights, {.project = false});
+  const MultiHeadAttention<double> some(weights,
+                                        {.heads = {3, 1}, .project = false});
+  const Matrix y = all(x), z = some(x);
+  ASSERT_EQ(y.cols(), 12);
+  ASSERT_EQ(z.cols(), 6);
+  EXPECT_LT(relative(z.leftCols(3), y.middleCols(9, 3)), 1e-14);
+  EXPECT_LT(relative(z.rightCols(3), y.middleCols(3, 3)), 1e-14);
+  const AttentionOptions chosen{.heads = {3, 1}, .project = false};
+  EXPECT_LT(relative(materialize(*some.linearize(x)),
+                     dense_jacobian(weights, chosen, x)),
+            1e-13);
+}
+
+TEST(MultiHeadAttention, StackedSequencesDoNotSeeEachOther) {
+  for (const Kind kind : {Kind::dot, Kind::l2, Kind::l2_untied})
+    for (const Mask mask : {Mask::none, Mask::causal}) {
+      const LayerCase c{.kind = kind, .mask = mask, .heads = 2, .biases = true};
+      const AttentionWeights weights = test::random_layer(c);
+      AttentionOptions options = test::options_of(c);
+      const auto stacked = batch<double>(
+          std::make_unique<MultiHeadAttention<double>>(weights, options), 3);
+      options.sequences = 3;
+      const MultiHeadAttention<double> f(weights, options);
+      const Matrix x = gaussian(15, c.d, Rng(5));
+      EXPECT_LT(relative(f(x), (*stacked)(x)), 1e-14);
+      EXPECT_LT(relative(materialize(*f.linearize(x)),
+                         materialize(*stacked->linearize(x))),
+                1e-14);
+    }
+}
+
+TEST(MultiHeadAttention, HasTheSameBitsForAnyNumberOfThreads) {
+  for (const Kind kind : {Kind::dot, Kind::l2, Kind::l2_untied}) {
+    const LayerCase c{.kind = kind, .heads = 4, .n = 301, .d = 520};
+    const AttentionWeights weights = test::random_layer(c);
+    const MatrixOf<float> x = test::random_tokens(c).cast<float>();
+    const VectorOf<float> v = random_direction(x.size(), Rng(3)).cast<float>();
+    const auto run = [&](int threads) {
+      const MultiHeadAttention<float> f(weights,
+                                        {.kind = kind, .threads = threads});
+      const auto J = f.linearize(x);
+      return J->apply_adjoint(J->apply(v));
+    };
+    const VectorOf<float> one = run(1);
+    EXPECT_EQ(one, run(2));
+    EXPECT_EQ(one, run(3));
+  }
+}
+
+TEST(MultiHeadAttention, KeyBiasHasNoEffectOnDotProduct) {
+  const LayerCase c{.heads = 2, .biases = true};
+  AttentionWeights weights = test::random_layer(c);
+  const Matrix x = test::random_tokens(c);
+  const Matrix with = MultiHeadAttention<double>(weights, {})(x);
+  weights.key_bias.setZero();
+  EXPECT_LT(relative(MultiHeadAttention<double>(weights, {})(x), with), 1e-14);
+  weights.query_bias.setZero();
+  EXPECT_GT(relative(MultiHeadAttention<double>(weights, {})(x), with), 1e-3);
+}
+
+TEST(MultiHeadAttention, QueryBiasCancelsInTiedL2) {
+  const LayerCase c{.kind = Kind::l2, .heads = 2, .biases = true};
+  AttentionWeights weights = test::random_layer(c);
+  const Matrix x = test::random_tokens(c);
+  const AttentionOptions l2{.kind = Kind::l2};
+  const Matrix with = MultiHeadAttention<double>(weights, l2)(x);
+  weights.query_bias.setZero();
+  EXPECT_LT(relative(MultiHeadAttention<double>(weights, l2)(x), with), 1e-13);
+}
+
+TEST(MultiHeadAttention, WithoutQueriesAttendsUniformly) {
+  LayerCase c{.heads = 2};
+  AttentionWeights weights = test::random_layer(c);
+  weights.query.setZero();
+  const Matrix x = test::random_tokens(c);
+  const MultiHeadAttention<double> f(weights, {});
+  const Matrix mean = x.colwise().mean().replicate(c.n, 1);
+  EXPECT_LT(relative(f(x), mean * weights.value * weights.output), 1e-14);
+  const MultiHeadAttention<double> masked(weights, {.mask = Mask::causal});
+  EXPECT_LT(relative(masked(x).row(1), 0.5 * (x.row(0) + x.row(1)) *
+                                           weights.value * weights.output),
+            1e-14);
+}
+
+TEST(MultiHeadAttention, RefusesWhatDoesNotFit) {
+  const LayerCase c{.heads = 2};
+  const AttentionWeights good = test::random_layer(c);
+  const MultiHeadAttention<double> f(good, {});
+  EXPECT_THROW(f(Matrix::Zero(3, 11)), std::invalid_argument);
+  EXPECT_THROW(f(Matrix(0, 12)), std::invalid_argument);
+  EXPECT_THROW(f(Matrix::Constant(3, 12, NAN)), std::invalid_argument);
+
+  const auto refuses = [&](auto spoil) {
+    AttentionWeights bad = good;
+    spoil(bad);
+    EXPECT_THROW(MultiHeadAttention<double>(bad, {}), std::invalid_argument);
+  };
+  refuses([](AttentionWeights& w) { w.heads = 5; });
+  refuses([](AttentionWeights& w) { w.key = Matrix::Zero(12, 10); });
+  refuses([](AttentionWeights& w) { w.value = Matrix::Zero(11, 12); });
+  refuses([](AttentionWeights& w) { w.output = Matrix::Zero(11, 12); });
+  refuses([](AttentionWeights& w) { w.query(3, 4) = INFINITY; });
+  refuses([](AttentionWeights& w) { w.value_bias = Vector::Zero(3); });
+  refuses([](AttentionWeights& w) { w.key_bias = Vector::Constant(12, NAN); });
+  EXPECT_THROW(MultiHeadAttention<double>(good, {.kind = Kind::l2}),
+               std::invalid_argument);
+  EXPECT_THROW(MultiHeadAttention<double>(good, {.heads = {2}}),
+               std::invalid_argument);
+  EXPECT_THROW(MultiHeadAttention<double>(good, {.heads = {1, 1}}),
+               std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace lipscope

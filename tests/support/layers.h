@@ -1,0 +1,81 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lipscope/attention/multi_head.h"
+#include "lipscope/core/rng.h"
+
+/// Random attention layers of every make, for tests that must hold for all.
+namespace lipscope::test {
+
+struct LayerCase {
+  Kind kind = Kind::dot;
+  Mask mask = Mask::none;
+  Index heads = 1;
+  bool fills = true;  ///< the heads' widths add up to the model's
+  bool biases = false;
+  bool output = true;
+  std::uint64_t seed = 0;
+
+  Index n = 5, d = 12;
+
+  std::string name() const {
+    return name_of(kind) + " mask " + name_of(mask) + " heads " +
+           std::to_string(heads) + (fills ? " filling" : " narrow") +
+           (biases ? " biased" : "") + (output ? " projected" : "") + " seed " +
+           std::to_string(seed);
+  }
+};
+
+/// Every kind, mask, number of heads from 1 to 4, width, bias and projection.
+inline std::vector<LayerCase> all_layer_cases() {
+  std::vector<LayerCase> cases;
+  for (const Kind kind : {Kind::dot, Kind::l2, Kind::l2_untied})
+    for (const Mask mask : {Mask::none, Mask::causal})
+      for (const Index heads : {1, 2, 3, 4})
+        for (const bool fills : {true, false})
+          for (const bool biases : {false, true})
+            for (const bool output : {true, false})
+              cases.push_back(
+                  {kind, mask, heads, fills, biases, output, cases.size()});
+  return cases;
+}
+
+inline AttentionWeights random_layer(const LayerCase& c) {
+  const Rng rng(c.seed + 1);
+  const Index d = c.d;
+  // widths that do not fill the model, and differ between q and v
+  const Index k = c.fills ? d / c.heads : 5, w = c.fills ? d / c.heads : 3;
+  const auto bias = [&](Index size, std::uint64_t stream) {
+    return c.biases ? Vector(flatten(gaussian(1, size, rng.split(stream))))
+                    : Vector();
+  };
+  const double scale = 1.0 / std::sqrt(static_cast<double>(d));
+
+  AttentionWeights layer;
+  layer.heads = c.heads;
+  layer.query = scale * gaussian(d, c.heads * k, rng.split(0));
+  layer.query_bias = bias(c.heads * k, 4);
+  if (c.kind != Kind::l2) {
+    layer.key = scale * gaussian(d, c.heads * k, rng.split(1));
+    layer.key_bias = bias(c.heads * k, 5);
+  }
+  layer.value = scale * gaussian(d, c.heads * w, rng.split(2));
+  layer.value_bias = bias(c.heads * w, 6);
+  if (c.output) {
+    layer.output = scale * gaussian(c.heads * w, d, rng.split(3));
+    layer.output_bias = bias(d, 7);
+  }
+  return layer;
+}
+
+inline Matrix random_tokens(const LayerCase& c, double size = 1.0) {
+  return size * gaussian(c.n, c.d, Rng(c.seed + 1).split(8));
+}
+
+inline AttentionOptions options_of(const LayerCase& c) {
+  return {.kind = c.kind, .mask = c.mask};
+}
+
+}  // namespace lipscope::test
