@@ -1,0 +1,333 @@
+#include "lipscope/spectral/estimate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numbers>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/core/parallel.h"
+#include "lipscope/core/rng.h"
+#include "lipscope/spectral/dense.h"
+#include "lipscope/spectral/golub_kahan.h"
+
+// Three statements may fail, each with probability δ/3: the enclosure of ‖J̃‖ in
+// f32, the probes of E, and the enclosure of ‖J‖ in f64 where it is asked for.
+// Which of the two bounds is reported depends on their values; their failures
+// add up to δ, whichever it is.
+//
+// The probes. Let ω be standard Gaussian and E z = ‖E‖ w with unit z and w.
+// Then ‖E ω‖ ≥ |⟨w, E ω⟩| = ‖E‖ |g| with g = ⟨z, ω⟩ standard normal, whose
+// density is at most 1/√(2π), so that
+//
+//   P[‖E‖ > α √(2/π) ‖E ω‖] ≤ P[|g| < √(π/2)/α] ≤ √(2/π) √(π/2)/α = 1/α.
+//
+// All of r independent probes fail with probability at most α^{−r}: this is
+// lemma 4.1 of [HalkoMartinssonTropp11], with α = (3/δ)^{1/r} here.
+
+namespace lipscope {
+namespace {
+
+constexpr int probes = 6;
+constexpr std::uint64_t probe_stream = std::uint64_t{1} << 62;
+constexpr std::uint64_t fresh_stream = probe_stream + 1;
+
+// rounding in the recurrences, relative: 64 units of either precision
+constexpr double slack_f32 = 64 * 0x1p-24;
+constexpr double slack_f64 = 64 * 0x1p-53;
+// rounding in forming J in f64, relative to ‖J‖
+constexpr double slack_forming = 1e-9;
+
+struct Testimony {
+  double sigma = 0.0;     // ‖J v‖ / ‖v‖
+  double residual = 0.0;  // ‖JᵀJ v − σ² v‖ / (σ² ‖v‖)
+};
+
+// What the directions, one for each block and all end to end, are worth in f64.
+std::vector<Testimony> testify(const LinearOperator<double>& j, Index blocks,
+                               const Vector& directions) {
+  const Index rows = j.rows() / blocks, cols = j.cols() / blocks;
+  const Vector image = j.apply(directions);
+  const Vector pullback = j.apply_adjoint(image);
+  std::vector<Testimony> result(blocks);
+  for (Index b = 0; b < blocks; ++b) {
+    const Vector v = directions.segment(b * cols, cols);
+    const double length = v.norm();
+    const double sigma = image.segment(b * rows, rows).norm() / length;
+    if (length == 0.0 || sigma == 0.0) continue;
+    const Vector g = pullback.segment(b * cols, cols);
+    const double residual = (g / sigma - sigma * v).norm() / (sigma * length);
+    if (!std::isfinite(sigma) || !std::isfinite(residual))
+      throw RunError(fmt::format(
+          "measure_norm: |J v| is {} with residual {} in f64 (sequence {})",
+          sigma, residual, b));
+    result[b] = {sigma, residual};
+  }
+  return result;
+}
+
+bool enclosed(const Measurement& m, const MeasureOptions& options) {
+  return options.enclose == 0.0 ||
+         (m.upper_whp && *m.upper_whp <= options.enclose * m.lower);
+}
+
+void conclude(std::vector<Measurement>& all, const MeasureOptions& options) {
+  for (Measurement& m : all)
+    m.converged = m.residual <= options.tolerance && enclosed(m, options);
+}
+
+// ---- small: form J
+
+// The blocks of a block-diagonal operator: column j of all at once.
+std::vector<Matrix> materialize_blocks(const LinearOperator<double>& j,
+                                       Index blocks) {
+  const Index rows = j.rows() / blocks, cols = j.cols() / blocks;
+  std::vector<Matrix> dense(blocks, Matrix(rows, cols));
+  for (Index k = 0; k < cols; ++k) {
+    Vector unit = Vector::Zero(j.cols());
+    for (Index b = 0; b < blocks; ++b) unit[b * cols + k] = 1.0;
+    const Vector column = j.apply(unit);
+    for (Index b = 0; b < blocks; ++b)
+      dense[b].col(k) = column.segment(b * rows, rows);
+  }
+  return dense;
+}
+
+std::vector<Measurement> measure_dense(const LinearOperator<double>& j,
+                                       const MeasureOptions& options) {
+  const Index blocks = options.sequences, cols = j.cols() / blocks;
+  const std::vector<Matrix> dense = materialize_blocks(j, blocks);
+  std::vector<DenseNorm> norms(blocks);
+  parallel_for(blocks, options.threads,
+               [&](Index b) { norms[b] = dense_norm(dense[b]); });
+
+  Vector directions(j.cols());
+  for (Index b = 0; b < blocks; ++b)
+    directions.segment(b * cols, cols) = norms[b].direction;
+  const std::vector<Testimony> said = testify(j, blocks, directions);
+
+  std::vector<Measurement> result(blocks);
+  for (Index b = 0; b < blocks; ++b) {
+    const double upper = norms[b].upper * (1.0 + slack_forming);
+    // what always holds, holds with high probability
+    result[b] = {.lower = said[b].sigma,
+                 .lower_by = "dense-svd",
+                 .residual = said[b].residual,
+                 .steps = static_cast<int>(cols),
+                 .direction = norms[b].direction,
+                 .upper = upper,
+                 .upper_by = "dense-svd",
+                 .upper_whp = upper,
+                 .delta = options.delta};
+  }
+  conclude(result, options);
+  return result;
+}
+
+// ---- large: iterate
+
+class Search final {
+ public:
+  Search(const LinearOperator<float>& j32, const LinearOperator<double>& j64,
+         const MeasureOptions& options)
+      : j32_(j32),
+        j64_(j64),
+        options_(options),
+        blocks_(options.sequences),
+        cols_(j64.cols() / blocks_),
+        found_(blocks_) {
+    require(j32.rows() == j64.rows() && j32.cols() == j64.cols(),
+            "measure_norm: the map is [{}x{}] in f32 and [{}x{}] in f64",
+            j32.rows(), j32.cols(), j64.rows(), j64.cols());
+  }
+
+  std::vector<Measurement> run() {
+    search_in_f32();
+    if (encloses_in_f64()) enclose_in_f64();
+    if (continues_in_f64()) continue_in_f64();
+    conclude(found_, options_);
+    return found_;
+  }
+
+ private:
+  // Part of the way to the enclosure: the rest is for slacks and probes.
+  double part_of_enclosure(double part) const {
+    return options_.enclose == 0.0 ? 0.0
+                                   : 1.0 + part * (options_.enclose - 1.0);
+  }
+
+  GolubKahanOptions iteration() {
+    return {.tolerance = options_.tolerance,
+            .max_steps = options_.max_steps,
+            .delta = options_.delta / 3,
+            .seed = options_.seed,
+            .threads = options_.threads,
+            .keep_going = [this, before = steps_](int step) {
+              steps_ = before + step;
+              going_ = !options_.keep_going || options_.keep_going(steps_);
+              return going_;
+            }};
+  }
+
+  void search_in_f32() {
+    GolubKahanOptions options = iteration();
+    // f32 resolves no residual below a few of its units
+    options.tolerance = std::max(options.tolerance, 1e-6);
+    options.enclose = part_of_enclosure(0.9);
+    const auto estimates = golub_kahan(j32_, blocks_, options);
+    adopt(estimates, "golub-kahan-f32");
+
+    const bool speaks = std::any_of(
+        estimates.begin(), estimates.end(),
+        [](const auto& e) { return std::isfinite(e.upper_factor); });
+    if (!speaks) return;
+    const std::vector<double> drift = drift_bounds();
+    for (Index b = 0; b < blocks_; ++b) {
+      const NormEstimate& e = estimates[b];
+      if (std::isfinite(e.upper_factor))
+        found_[b].upper_whp =
+            e.upper_factor * e.value * (1.0 + slack_f32) + drift[b];
+    }
+  }
+
+  // ‖J − J̃‖ of each block, from above with high probability, by probes.
+  std::vector<double> drift_bounds() const {
+    const Index rows = j64_.rows() / blocks_;
+    std::vector<double> longest(blocks_, 0.0);
+    for (int i = 0; i < probes; ++i) {
+      const Rng rng = Rng(options_.seed).split(probe_stream).split(i);
+      const VectorOf<float> probe =
+          flatten(gaussian(j64_.cols(), 1, rng)).cast<float>();
+      const Vector drift =
+          j64_.apply(probe.cast<double>()) - j32_.apply(probe).cast<double>();
+      for (Index b = 0; b < blocks_; ++b) {
+        const double length = drift.segment(b * rows, rows).norm();
+        if (!std::isfinite(length))
+          throw RunError(fmt::format(
+              "measure_norm: f32 and f64 differ by {} (sequence {})", length,
+              b));
+        longest[b] = std::max(longest[b], length);
+      }
+    }
+    const double alpha = std::pow(3.0 / options_.delta, 1.0 / probes);
+    for (double& length : longest)
+      length *= alpha * std::sqrt(2.0 / std::numbers::pi);
+    return longest;
+  }
+
+  // Where the f32 iteration said its part and the sum is still too large, the
+  // difference between f32 and f64 is to blame.
+  bool encloses_in_f64() const {
+    return going_ && options_.enclose > 0.0 &&
+           std::any_of(found_.begin(), found_.end(), [&](const auto& m) {
+             return m.upper_whp && !enclosed(m, options_);
+           });
+  }
+
+  void enclose_in_f64() {
+    GolubKahanOptions options = iteration();
+    options.enclose = part_of_enclosure(0.999);
+    options.seed = Rng(options_.seed).split(fresh_stream).next();
+    const auto estimates = golub_kahan(j64_, blocks_, options);
+    adopt(estimates, "golub-kahan-f64");
+    for (Index b = 0; b < blocks_; ++b) {
+      const NormEstimate& e = estimates[b];
+      if (!std::isfinite(e.upper_factor)) continue;
+      const double upper = e.upper_factor * e.value * (1.0 + slack_f64);
+      std::optional<double>& known = found_[b].upper_whp;
+      known = known ? std::min(*known, upper) : upper;
+    }
+  }
+
+  bool continues_in_f64() const {
+    return going_ &&
+           std::any_of(found_.begin(), found_.end(), [&](const auto& m) {
+             return m.residual > options_.tolerance;
+           });
+  }
+
+  // From the directions found; finished blocks start at zero and are left
+  // alone.
+  void continue_in_f64() {
+    GolubKahanOptions options = iteration();
+    options.start = Vector::Zero(j64_.cols());
+    for (Index b = 0; b < blocks_; ++b)
+      if (found_[b].residual > options_.tolerance)
+        options.start.segment(b * cols_, cols_) = found_[b].direction;
+    adopt(golub_kahan(j64_, blocks_, options), "golub-kahan-f64");
+  }
+
+  // Keeps each direction that testifies to no less than the one known. Less by
+  // rounding does not count: the later one has the smaller residual.
+  void adopt(const std::vector<NormEstimate>& estimates, const char* by) {
+    constexpr double rounding = 1e-13;
+    Vector directions(j64_.cols());
+    for (Index b = 0; b < blocks_; ++b)
+      directions.segment(b * cols_, cols_) = estimates[b].direction;
+    const std::vector<Testimony> said = testify(j64_, blocks_, directions);
+    for (Index b = 0; b < blocks_; ++b) {
+      Measurement& m = found_[b];
+      m.steps += estimates[b].steps;
+      m.delta = options_.delta;
+      const bool left_alone = estimates[b].steps == 0;
+      if (left_alone || said[b].sigma < m.lower * (1.0 - rounding)) continue;
+      m.lower = said[b].sigma;
+      m.residual = said[b].residual;
+      m.direction = estimates[b].direction;
+      m.lower_by = by;
+    }
+  }
+
+  const LinearOperator<float>& j32_;
+  const LinearOperator<double>& j64_;
+  const MeasureOptions& options_;
+  Index blocks_, cols_;
+  std::vector<Measurement> found_;
+  int steps_ = 0;      // of the longest block, over all iterations
+  bool going_ = true;  // until keep_going says no
+};
+
+}  // namespace
+
+std::vector<Measurement> measure_norms(const Map<float>& search,
+                                       const Map<double>& witness,
+                                       const Matrix& x,
+                                       const MeasureOptions& options) {
+  require(options.sequences > 0 && x.size() > 0 &&
+              x.rows() % options.sequences == 0,
+          "measure_norm: [{}x{}] does not hold {} sequences of equal length",
+          x.rows(), x.cols(), options.sequences);
+  require(x.allFinite(), "measure_norm: the [{}x{}] input is not finite",
+          x.rows(), x.cols());
+  require(options.tolerance >= 0.0 && options.max_steps > 0,
+          "measure_norm: tolerance {}, max_steps {}", options.tolerance,
+          options.max_steps);
+  require(options.enclose == 0.0 || options.enclose > 1.0,
+          "measure_norm: enclose {}; a factor above 1, or 0 for none",
+          options.enclose);
+  require(options.delta > 0.0 && options.delta < 1.0,
+          "measure_norm: delta {} is not between 0 and 1", options.delta);
+
+  const std::unique_ptr<LinearOperator<double>> j64 = witness.linearize(x);
+  require(j64->cols() == x.size() && j64->rows() % options.sequences == 0,
+          "measure_norm: {} sequences [{}x{}] have a [{}x{}] Jacobian",
+          options.sequences, x.rows(), x.cols(), j64->rows(), j64->cols());
+  if (x.size() / options.sequences <= options.dense_limit)
+    return measure_dense(*j64, options);
+
+  const MatrixOf<float> rounded = x.cast<float>();
+  require(rounded.allFinite(),
+          "measure_norm: the input, up to {}, does not fit f32",
+          x.cwiseAbs().maxCoeff());
+  return Search(*search.linearize(rounded), *j64, options).run();
+}
+
+Measurement measure_norm(const Map<float>& search, const Map<double>& witness,
+                         const Matrix& x, const MeasureOptions& options) {
+  require(options.sequences == 1,
+          "measure_norm: {} sequences; measure_norms measures many",
+          options.sequences);
+  return measure_norms(search, witness, x, options).front();
+}
+
+}  // namespace lipscope

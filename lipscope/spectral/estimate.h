@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lipscope/operators/map.h"
+
+namespace lipscope {
+
+struct MeasureOptions {
+  double tolerance = 1e-5;  ///< on the relative residual ‖JᵀJ v − σ² v‖/σ²
+  int max_steps = 300;  ///< of each iteration
+  /// If above 1: go on until upper_whp ≤ enclose · lower as well.
+  double enclose = 0.0;
+  double delta = 1e-10;    ///< probability with which upper_whp may fail
+  std::uint64_t seed = 0;  ///< of the starting vectors and probes
+  int threads = 0;         ///< of the vector work; 0: all cores
+  /// Called after every step with the number of steps so far; false ends the
+  /// search, which is an outcome and not an error. May be empty.
+  std::function<bool(int step)> keep_going = {};
+  /// Jacobians with at most this many columns are formed and decomposed.
+  Index dense_limit = 512;
+  /// x holds this many sequences of equal length, one under another, and the
+  /// maps act on each by itself.
+  Index sequences = 1;
+};
+
+/// The local Lipschitz constant ‖J(x)‖₂ of a map at a point, from below and,
+/// where that can be said, from above.
+struct Measurement {
+  double lower = 0.0;    ///< ‖J v‖ for the unit `direction` v, in f64
+  std::string lower_by;  ///< dense-svd, golub-kahan-f32 or golub-kahan-f64
+  double residual = 0.0;  ///< ‖JᵀJ v − σ² v‖/σ² at σ = lower, in f64
+  int steps = 0;          ///< of all iterations, or columns formed
+  /// residual ≤ tolerance and, if asked for, upper_whp ≤ enclose · lower.
+  bool converged = false;
+  Vector direction;  ///< v, the witness of lower
+  /// ‖J‖₂ ≤ upper, always: only from the dense SVD.
+  std::optional<double> upper;
+  std::string upper_by;  ///< dense-svd, or empty
+  /// ‖J‖₂ ≤ upper_whp except with probability delta over the random numbers
+  /// drawn. Never raised to lower: if it is below, something is wrong, and the
+  /// reader must see it.
+  std::optional<double> upper_whp;
+  double delta = 0.0;
+};
+
+/// ‖J(x)‖₂ of the map that `search` is in f32 and `witness` in f64: searched
+/// for in f32, testified in f64.
+///
+/// Up to dense_limit unknowns, J is formed in f64 and `upper` is the dense
+/// SVD's times 1 + 1e-9 for the rounding in forming J. Beyond, Golub–Kahan in
+/// f32 finds a direction v from a random start; σ = ‖J v‖/‖v‖ and its residual
+/// come from J in f64. If that residual is above the tolerance, Golub–Kahan
+/// goes on from v in f64.
+///
+/// upper_whp must not take the f32 operator J̃ for J. With E = J − J̃,
+///
+///   ‖J‖ ≤ ‖J̃‖ + ‖E‖ ≤ factor · σ̂₃₂ (1 + 64·2⁻²⁴) + α √(2/π) max_i ‖E ω_i‖,
+///
+/// with the factor of enclosure_factor, a slack for rounding in the recurrence,
+/// and six Gaussian probes ω_i [HalkoMartinssonTropp11]; the proof is in the
+/// .cpp. Probes are made only where the factor is finite. If they leave more
+/// than `enclose` allows, f32 is no good here and the enclosure is made in f64.
+Measurement measure_norm(const Map<float>& search, const Map<double>& witness,
+                         const Matrix& x, const MeasureOptions& options = {});
+
+/// The same for each of options.sequences sequences, through products that
+/// serve all of them. Each upper_whp may fail with probability delta.
+std::vector<Measurement> measure_norms(const Map<float>& search,
+                                       const Map<double>& witness,
+                                       const Matrix& x,
+                                       const MeasureOptions& options);
+
+}  // namespace lipscope

@@ -1,0 +1,564 @@
+#include "lipscope/spectral/golub_kahan.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/core/parallel.h"
+#include "lipscope/core/rng.h"
+
+// After m steps, with V = [v₁ … v_m] and U = [u₁ … u_m] of orthonormal columns
+// and B upper bidiagonal (α on the diagonal, β above it),
+//
+//   A V  = U B                        α_j u_j     = A v_j − β_{j−1} u_{j−1}
+//   AᵀU  = V Bᵀ + β_m v_{m+1} e_mᵀ    β_j v_{j+1} = Aᵀu_j − α_j v_j.
+//
+// For the top singular pair B y = σ̂ w, ‖y‖ = 1, the direction V y has
+// ‖A V y‖ = ‖B y‖ = σ̂, and since the last row of B holds α_m alone,
+//
+//   AᵀA V y = AᵀU B y = V BᵀB y + β_m v_{m+1} (B y)_m
+//           = σ̂² V y + α_m β_m y_m v_{m+1},
+//
+// so that the residual is α_m β_m |y_m| / σ̂² without another product.
+//
+// Only V is stored and reorthogonalised: u_j needs u_{j−1} alone, and U is as
+// orthogonal as the use of B needs when V is [SimonZha00].
+//
+// The enclosure. Let λ₁ = ‖A‖₂², z a unit vector with AᵀA z = λ₁ z, and
+// c = |⟨z, v₁⟩|. Suppose σ̂² < (1−ε)λ₁ after m steps, and scale λ₁ to 1. Then
+// every p of degree ≤ m−1 has v₁ᵀ p(AᵀA) (AᵀA − (1−ε)) p(AᵀA) v₁ < 0; dropping
+// the other positive terms and writing x_i for the coefficients of v₁,
+//
+//   ε p(1)² c² < Σ_{λ_i < 1−ε} x_i² p(λ_i)² (1−ε−λ_i).
+//
+// Take p((1−ε)s²) = U_{2m−2}(s), Chebyshev's polynomial of the second kind.
+// With s = cos θ, p² (1−ε−λ) = (1−ε) sin²((2m−1)θ) ≤ 1−ε, and with
+// cosh φ = 1/√(1−ε), i.e. tanh φ = √ε, p(1) = sinh((2m−1)φ)/sinh φ. Hence
+// c² sinh²((2m−1)φ) < 1 − c², or c < 1/cosh((2m−1)φ) < 2 e^{−(2m−1)√ε}.
+//
+// For v₁ uniform on the sphere of R^N the density of ⟨z, v₁⟩ is at most
+// √(N/2π) around 0, so P[c < t] ≤ 0.798 √N t. The failure therefore lies in
+// the event c < 2δ/(1.648 √N), the same for all m, of probability < 0.97 δ.
+//
+// When the space is exhausted. If β_m (or α_m) is at rounding level, V spans a
+// space that AᵀA maps to itself up to R = AᵀA V − V BᵀB, small. In exact
+// arithmetic with R = 0 the value would be ‖A‖₂ with probability one. In the
+// arithmetic there is, zᵀR = pᵀ(λ₁ − BᵀB) for p = Vᵀz gives
+//
+//   λ₁ ≤ σ̂² + ‖R‖/‖p‖,   ‖p‖ ≥ c,
+//
+// and c may be as small as δ/(0.824 √N): what the start holds of z can drown in
+// rounding. So the factor is √(1 + ‖R‖/(t σ̂²)), where ‖R‖ ≤ 32 u √m σ̂² is the
+// slack for rounding (a column of R is made of a handful of operations with
+// unit u relative to σ̂²). In double that is a few percent at the most; in float
+// at δ = 1e-10 it says nothing. Then, if an enclosure is asked for, the run
+// goes on from a fresh random direction orthogonal to V. ‖p‖ is at least as
+// large as the component of z along each of the S starts, all of which are
+// below t with probability at most (0.798 √N t)^S: t = δ^{1/S}/(8 √N) fails for
+// some S ≥ 2 with probability < 0.02 δ in all, and 0.97 δ + 0.02 δ < δ. When V
+// is the whole space, ‖p‖ = 1.
+
+namespace lipscope {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// What a sum over a vector is cut into: the pieces are fixed, and their sums
+// are added in order, so the threads do not show in the result.
+constexpr Index chunk_size = 16384;
+
+struct Chunk {
+  Index block, begin, size;  // begin counts from the first block
+};
+
+std::vector<Chunk> chunks_of(const std::vector<Index>& blocks, Index size) {
+  std::vector<Chunk> chunks;
+  for (const Index b : blocks)
+    for (Index i = 0; i < size; i += chunk_size)
+      chunks.push_back({b, b * size + i, std::min(chunk_size, size - i)});
+  return chunks;
+}
+
+template <class Real>
+double dot(const Real* x, const Real* y, Index size) {
+  // sixteen sums side by side: a fixed order of additions that fills registers
+  constexpr Index lanes = 16;
+  std::array<double, lanes> sums{};
+  Index i = 0;
+  for (; i + lanes <= size; i += lanes)
+    for (Index k = 0; k < lanes; ++k)
+      sums[k] += static_cast<double>(x[i + k]) * static_cast<double>(y[i + k]);
+  double sum = 0.0;
+  for (; i < size; ++i)
+    sum += static_cast<double>(x[i]) * static_cast<double>(y[i]);
+  for (const double s : sums) sum += s;
+  return sum;
+}
+
+// √(sum of squares), where squares[·] may have left the range of double
+template <class Real>
+double norm_from(double squares, const Real* x, Index size) {
+  if (squares > 1e-280 && squares < 1e280) return std::sqrt(squares);
+  const Eigen::Map<const VectorOf<Real>> entries(x, size);
+  const double largest = static_cast<double>(
+      entries.cwiseAbs().template maxCoeff<Eigen::PropagateNaN>());
+  if (largest == 0.0 || !std::isfinite(largest)) return largest;
+  return largest * (entries.template cast<double>() / largest).norm();
+}
+
+struct Top {
+  double value;           // σ₁(B)
+  std::vector<double> y;  // its right singular vector
+};
+
+// The top singular pair of the bidiagonal B, of which beta has one entry more
+// than is read; in O(m) by bisection and inverse iteration on T = BᵀB.
+Top top_of(const std::vector<double>& alpha, const std::vector<double>& beta) {
+  const std::size_t m = alpha.size();
+  double scale = 0.0;
+  for (std::size_t j = 0; j < m; ++j)
+    scale = std::max({scale, alpha[j], j + 1 < m ? beta[j] : 0.0});
+  Top top{0.0, std::vector<double>(m, 1.0 / std::sqrt(double(m)))};
+  if (scale == 0.0) return top;
+
+  // T has d on its diagonal and e ≥ 0 beside it
+  std::vector<double> d(m), e(m, 0.0);
+  for (std::size_t j = 0; j < m; ++j) {
+    const double a = alpha[j] / scale, b = j > 0 ? beta[j - 1] / scale : 0.0;
+    d[j] = a * a + b * b;
+    if (j + 1 < m) e[j] = a * (beta[j] / scale);
+  }
+
+  // θ > λ₁(T) exactly when all pivots of θ − T are positive
+  std::vector<double> pivot(m);
+  const auto above = [&](double theta) {
+    for (std::size_t j = 0; j < m; ++j) {
+      pivot[j] = theta - d[j];
+      if (j > 0) pivot[j] -= e[j - 1] * e[j - 1] / pivot[j - 1];
+      if (!(pivot[j] > 0.0)) return false;
+    }
+    return true;
+  };
+  double low = 0.0, high = 0.0;
+  for (std::size_t j = 0; j < m; ++j) {
+    low = std::max(low, d[j]);
+    high = std::max(high, d[j] + e[j] + (j > 0 ? e[j - 1] : 0.0));
+  }
+  while (!above(high)) high *= 1.0 + 4 * std::numeric_limits<double>::epsilon();
+  for (double middle = low + (high - low) / 2; low < middle && middle < high;
+       middle = low + (high - low) / 2)
+    (above(middle) ? high : low) = middle;
+
+  // (θ − T)⁻¹ has no negative entry: these sweeps add positive numbers only
+  above(high);
+  std::vector<double>& y = top.y;
+  for (int sweep = 0; sweep < 3; ++sweep) {
+    for (std::size_t j = 1; j < m; ++j)
+      y[j] += e[j - 1] / pivot[j - 1] * y[j - 1];
+    y[m - 1] /= pivot[m - 1];
+    for (std::size_t j = m - 1; j-- > 0;)
+      y[j] = (y[j] + e[j] * y[j + 1]) / pivot[j];
+    // a plain sum: Eigen's would depend on where y happens to lie in memory
+    double squares = 0.0;
+    for (const double entry : y) squares += entry * entry;
+    for (double& entry : y) entry /= std::sqrt(squares);
+  }
+
+  // ‖B y‖, whose square is not lost to rounding as that of θ would be
+  double squares = 0.0;
+  for (std::size_t j = 0; j < m; ++j) {
+    const double row = alpha[j] / scale * y[j] +
+                       (j + 1 < m ? beta[j] / scale * y[j + 1] : 0.0);
+    squares += row * row;
+  }
+  top.value = scale * std::sqrt(squares);
+  return top;
+}
+
+// What one block has of its own.
+template <class Real>
+struct Run {
+  std::vector<VectorOf<Real>> basis;  // V
+  std::vector<double> alpha, beta;    // B
+  double scale = 0.0;                 // the largest entry of B, ≤ σ̂
+  int exhausted = 0;                  // starts whose Krylov space is exhausted
+  std::vector<double> y;              // direction = V y
+  NormEstimate estimate;
+};
+
+// All blocks, moved on together.
+template <class Real>
+class LockStep final {
+ public:
+  LockStep(const LinearOperator<Real>& a, Index blocks,
+           const GolubKahanOptions& options)
+      : a_(a),
+        options_(options),
+        rows_(a.rows() / blocks),
+        cols_(a.cols() / blocks),
+        runs_(blocks),
+        u_(VectorOf<Real>::Zero(a.rows())),
+        v_(VectorOf<Real>::Zero(a.cols())) {
+    for (Index b = 0; b < blocks; ++b) {
+      Vector start = given() ? Vector(options.start.segment(b * cols_, cols_))
+                             : random_direction(cols_, rng(b));
+      const double length = start.stableNorm();
+      if (length == 0.0) {
+        runs_[b].estimate.converged = true;
+        runs_[b].estimate.direction = start;
+        continue;
+      }
+      v_.segment(b * cols_, cols_) = (start / length).template cast<Real>();
+      active_.push_back(b);
+    }
+    normalize(active_);
+  }
+
+  bool finished() const { return active_.empty(); }
+
+  void step() {
+    for (const Index b : active_)
+      runs_[b].basis.push_back(v_.segment(b * cols_, cols_));
+    extend_left();
+    extend_right();
+
+    std::vector<Index> go_on, fresh;
+    for (const Index b : active_) {
+      judge(b);
+      if (ends(b)) {
+        close(b);
+      } else {
+        go_on.push_back(b);
+        if (exhausted(runs_[b])) fresh.push_back(b);
+      }
+    }
+    active_ = go_on;
+    if (!fresh.empty()) start_again(fresh);
+    normalize(active_);
+  }
+
+  std::vector<NormEstimate> results() {
+    for (const Index b : active_) close(b);
+    std::vector<NormEstimate> estimates;
+    for (Run<Real>& run : runs_) estimates.push_back(std::move(run.estimate));
+    return estimates;
+  }
+
+ private:
+  bool given() const { return options_.start.size() > 0; }
+  Rng rng(Index block) const { return Rng(options_.seed).split(block); }
+  Index blocks() const { return static_cast<Index>(runs_.size()); }
+
+  // A team of threads costs more than so many multiplications.
+  int threads_for(Index work) const {
+    return work < (Index{1} << 17) ? 1 : options_.threads;
+  }
+
+  // at most what rounding makes of a zero
+  bool negligible(double entry, const Run<Real>& run) const {
+    return entry <= 32 * std::numeric_limits<Real>::epsilon() * run.scale;
+  }
+  bool exhausted(const Run<Real>& run) const {
+    return static_cast<Index>(run.alpha.size()) == cols_ ||
+           run.alpha.back() == 0.0 || negligible(run.beta.back(), run);
+  }
+
+  // α_m u_m = A v_m − β_{m−1} u_{m−1}
+  void extend_left() {
+    VectorOf<Real> w = a_.apply(v_);
+    require(w.size() == a_.rows(),
+            "golub_kahan: a [{}x{}] operator gives {} numbers", a_.rows(),
+            a_.cols(), w.size());
+    for (const Index b : active_)
+      if (!runs_[b].beta.empty())
+        w.segment(b * rows_, rows_) -= static_cast<Real>(runs_[b].beta.back()) *
+                                       u_.segment(b * rows_, rows_);
+    const std::vector<double> length = norms(active_, w, rows_);
+    u_.setZero();
+    for (const Index b : active_) {
+      Run<Real>& run = runs_[b];
+      check_finite("alpha", length[b], b);
+      run.scale = std::max(run.scale, length[b]);
+      run.alpha.push_back(length[b]);
+      if (negligible(length[b], run)) {
+        // A v_m lies in the span of U: what is left of it is noise, not u_m
+        run.alpha.back() = 0.0;
+        continue;
+      }
+      u_.segment(b * rows_, rows_) =
+          divided(w.segment(b * rows_, rows_), length[b]);
+    }
+  }
+
+  // β_m v_{m+1} = Aᵀu_m, less its part in V
+  void extend_right() {
+    v_ = a_.apply_adjoint(u_);
+    require(v_.size() == a_.cols(),
+            "golub_kahan: the adjoint of a [{}x{}] operator gives {} numbers",
+            a_.rows(), a_.cols(), v_.size());
+    orthogonalize(active_);
+    const std::vector<double> length = norms(active_, v_, cols_);
+    for (const Index b : active_) {
+      check_finite("beta", length[b], b);
+      runs_[b].scale = std::max(runs_[b].scale, length[b]);
+      runs_[b].beta.push_back(length[b]);
+    }
+  }
+
+  void judge(Index b) {
+    Run<Real>& run = runs_[b];
+    NormEstimate& estimate = run.estimate;
+    const Top top = top_of(run.alpha, run.beta);
+    run.y = top.y;
+    estimate.steps = static_cast<int>(run.alpha.size());
+    estimate.value = top.value;
+    estimate.residual =
+        top.value == 0.0
+            ? 0.0
+            : run.alpha.back() / top.value *
+                  (run.beta.back() / top.value * std::abs(top.y.back()));
+    if (exhausted(run)) ++run.exhausted;
+    if (!given())
+      estimate.upper_factor = std::min(estimate.upper_factor, enclosure(run));
+    estimate.converged =
+        estimate.residual <= options_.tolerance && enclosed(estimate);
+  }
+
+  double enclosure(const Run<Real>& run) const {
+    const NormEstimate& estimate = run.estimate;
+    // A maps a random vector to zero: with probability one it is zero
+    if (estimate.value == 0.0) return 1.0;
+    if (run.exhausted == 0)
+      return enclosure_factor(cols_, estimate.steps, options_.delta);
+    const double root = std::sqrt(static_cast<double>(cols_));
+    const double seen =
+        estimate.steps == cols_ ? 1.0
+        : run.exhausted == 1
+            ? options_.delta / (0.824 * root)
+            : std::pow(options_.delta, 1.0 / run.exhausted) / (8 * root);
+    const double slack = 32 * std::numeric_limits<Real>::epsilon() *
+                         std::sqrt(static_cast<double>(estimate.steps));
+    const double factor = std::sqrt(1.0 + slack / seen);
+    // before the first restart the bound of a space not exhausted holds as well
+    return run.exhausted > 1
+               ? factor
+               : std::min(factor, enclosure_factor(cols_, estimate.steps,
+                                                   options_.delta));
+  }
+
+  bool enclosed(const NormEstimate& estimate) const {
+    return options_.enclose == 0.0 || estimate.upper_factor <= options_.enclose;
+  }
+
+  bool ends(Index b) const {
+    const NormEstimate& estimate = runs_[b].estimate;
+    if (estimate.converged || estimate.steps == cols_) return true;
+    // an exhausted space has nothing more to give; only an enclosure, if asked
+    // for, is worth another start
+    return exhausted(runs_[b]) && enclosed(estimate);
+  }
+
+  // A finished block: its direction is made, its memory freed.
+  void close(Index b) {
+    Run<Real>& run = runs_[b];
+    u_.segment(b * rows_, rows_).setZero();
+    v_.segment(b * cols_, cols_).setZero();
+    Vector direction(cols_);
+    const std::vector<Chunk> chunks = chunks_of({0}, cols_);
+    parallel_for(
+        static_cast<Index>(chunks.size()),
+        threads_for(cols_ * Index(run.y.size())), [&](Index i) {
+          const auto [_, begin, size] = chunks[i];
+          Vector sum = Vector::Zero(size);
+          for (std::size_t j = 0; j < run.y.size(); ++j)
+            sum += run.y[j] *
+                   run.basis[j].segment(begin, size).template cast<double>();
+          direction.segment(begin, size) = sum;
+        });
+    run.estimate.direction = direction / direction.norm();
+    run.basis = {};
+  }
+
+  // The next v of each of these blocks is uniformly random, orthogonal to V,
+  // and β_m = 0: B falls apart, and what follows is a run of its own.
+  void start_again(const std::vector<Index>& blocks) {
+    for (const Index b : blocks) {
+      Run<Real>& run = runs_[b];
+      run.beta.back() = 0.0;
+      v_.segment(b * cols_, cols_) =
+          random_direction(cols_, rng(b).split(run.exhausted))
+              .template cast<Real>();
+    }
+    orthogonalize(blocks);
+  }
+
+  // v ← (1 − VVᵀ)² v: once leaves rounding errors of the size of what was
+  // removed, twice does not.
+  void orthogonalize(const std::vector<Index>& blocks) {
+    const std::vector<Chunk> chunks = chunks_of(blocks, cols_);
+    const Index count = static_cast<Index>(chunks.size());
+    const Index m = static_cast<Index>(runs_[blocks.front()].basis.size());
+    const int threads = threads_for(cols_ * Index(blocks.size()) * m);
+    Matrix parts(count, m), total(this->blocks(), m);
+    for (int pass = 0; pass < 2; ++pass) {
+      parallel_for(count, threads, [&](Index i) {
+        const auto [b, begin, size] = chunks[i];
+        for (Index j = 0; j < m; ++j)
+          parts(i, j) = dot(runs_[b].basis[j].data() + (begin - b * cols_),
+                            v_.data() + begin, size);
+      });
+      total.setZero();
+      for (Index i = 0; i < count; ++i)
+        total.row(chunks[i].block) += parts.row(i);
+      parallel_for(count, threads, [&](Index i) {
+        const Chunk& chunk = chunks[i];
+        subtract(runs_[chunk.block].basis, chunk, total.row(chunk.block));
+      });
+    }
+  }
+
+  // v −= Σ_j c_j V_j on one chunk, summed in double
+  void subtract(const std::vector<VectorOf<Real>>& basis, const Chunk& chunk,
+                const Eigen::Ref<const Eigen::RowVectorXd>& c) {
+    constexpr Index strip = 1024;  // stays in the nearest cache
+    std::array<double, strip> sum;
+    for (Index i = 0; i < chunk.size; i += strip) {
+      const Index size = std::min(strip, chunk.size - i);
+      const Index within = chunk.begin - chunk.block * cols_ + i;
+      Real* v = v_.data() + chunk.begin + i;
+      for (Index k = 0; k < size; ++k) sum[k] = static_cast<double>(v[k]);
+      for (Index j = 0; j < c.size(); ++j) {
+        const Real* column = basis[j].data() + within;
+        const double factor = c[j];
+        for (Index k = 0; k < size; ++k)
+          sum[k] -= factor * static_cast<double>(column[k]);
+      }
+      for (Index k = 0; k < size; ++k) v[k] = static_cast<Real>(sum[k]);
+    }
+  }
+
+  // the norm of each of these blocks of x, each of the given size
+  std::vector<double> norms(const std::vector<Index>& blocks,
+                            const VectorOf<Real>& x, Index size) const {
+    const std::vector<Chunk> chunks = chunks_of(blocks, size);
+    std::vector<double> parts(chunks.size());
+    parallel_for(static_cast<Index>(chunks.size()),
+                 threads_for(size * Index(blocks.size())), [&](Index i) {
+                   const Real* piece = x.data() + chunks[i].begin;
+                   parts[i] = dot(piece, piece, chunks[i].size);
+                 });
+    std::vector<double> result(runs_.size(), 0.0);
+    for (std::size_t i = 0; i < chunks.size(); ++i)
+      result[chunks[i].block] += parts[i];
+    for (const Index b : blocks)
+      result[b] = norm_from(result[b], x.data() + b * size, size);
+    return result;
+  }
+
+  void normalize(const std::vector<Index>& blocks) {
+    const std::vector<double> length = norms(blocks, v_, cols_);
+    for (const Index b : blocks)
+      v_.segment(b * cols_, cols_) =
+          divided(v_.segment(b * cols_, cols_), length[b]);
+  }
+
+  // in double: the norm of a float vector need not fit a float
+  static VectorOf<Real> divided(const Eigen::Ref<const VectorOf<Real>>& x,
+                                double by) {
+    return (x.template cast<double>() / by).template cast<Real>();
+  }
+
+  void check_finite(const char* name, double value, Index block) const {
+    if (!std::isfinite(value))
+      throw RunError(fmt::format(
+          "golub_kahan: {} is {} in step {} (block {} of {}, [{}x{}])", name,
+          value, runs_[block].basis.size(), block, blocks(), rows_, cols_));
+  }
+
+  const LinearOperator<Real>& a_;
+  const GolubKahanOptions& options_;
+  Index rows_, cols_;  // of one block
+  std::vector<Run<Real>> runs_;
+  std::vector<Index> active_;  // blocks not finished
+  VectorOf<Real> u_, v_;       // u_m and v_{m+1} of all blocks, end to end
+};
+
+}  // namespace
+
+template <class Real>
+std::vector<NormEstimate> golub_kahan(const LinearOperator<Real>& a,
+                                      Index blocks,
+                                      const GolubKahanOptions& options) {
+  require(blocks > 0 && a.rows() > 0 && a.cols() > 0 &&
+              a.rows() % blocks == 0 && a.cols() % blocks == 0,
+          "golub_kahan: a [{}x{}] operator has no {} blocks of equal size",
+          a.rows(), a.cols(), blocks);
+  require(options.tolerance >= 0.0, "golub_kahan: tolerance {}",
+          options.tolerance);
+  require(options.max_steps > 0, "golub_kahan: max_steps {}",
+          options.max_steps);
+  require(options.enclose == 0.0 || options.enclose > 1.0,
+          "golub_kahan: enclose {}; a factor above 1, or 0 for none",
+          options.enclose);
+  require(options.delta > 0.0 && options.delta < 1.0,
+          "golub_kahan: delta {} is not between 0 and 1", options.delta);
+  require(options.start.size() == 0 || options.start.size() == a.cols(),
+          "golub_kahan: a start of {} numbers for a [{}x{}] operator",
+          options.start.size(), a.rows(), a.cols());
+  require(options.start.size() == 0 || options.start.allFinite(),
+          "golub_kahan: the start has a number that is not finite");
+  require(options.start.size() == 0 || options.enclose == 0.0,
+          "golub_kahan: no enclosure (enclose {}) from a given start",
+          options.enclose);
+
+  LockStep<Real> run(a, blocks, options);
+  for (int step = 1; step <= options.max_steps && !run.finished(); ++step) {
+    run.step();
+    if (options.keep_going && !options.keep_going(step)) break;
+  }
+  return run.results();
+}
+
+template <class Real>
+NormEstimate golub_kahan(const LinearOperator<Real>& a,
+                         const GolubKahanOptions& options) {
+  return golub_kahan(a, 1, options).front();
+}
+
+double enclosure_factor(Index unknowns, int steps, double delta) {
+  require(unknowns > 0 && steps > 0, "enclosure_factor: {} unknowns, {} steps",
+          unknowns, steps);
+  require(delta > 0.0 && delta < 1.0,
+          "enclosure_factor: delta {} is not between 0 and 1", delta);
+  const double root =
+      std::log(1.648 * std::sqrt(static_cast<double>(unknowns)) / delta) /
+      (2.0 * steps - 1.0);
+  return root < 1.0 ? 1.0 / std::sqrt((1.0 - root) * (1.0 + root)) : infinity;
+}
+
+int steps_to_enclose(Index unknowns, double factor, double delta) {
+  require(factor > 1.0, "steps_to_enclose: a factor of {}, not above 1",
+          factor);
+  // the factor falls with every step: halve the interval (low, high]
+  const Index most = std::numeric_limits<int>::max();
+  int low = 0, high = static_cast<int>(std::min(unknowns, most));
+  while (high - low > 1) {
+    const int middle = low + (high - low) / 2;
+    (enclosure_factor(unknowns, middle, delta) <= factor ? high : low) = middle;
+  }
+  return high;
+}
+
+template NormEstimate golub_kahan(const LinearOperator<float>&,
+                                  const GolubKahanOptions&);
+template NormEstimate golub_kahan(const LinearOperator<double>&,
+                                  const GolubKahanOptions&);
+template std::vector<NormEstimate> golub_kahan(const LinearOperator<float>&,
+                                               Index, const GolubKahanOptions&);
+template std::vector<NormEstimate> golub_kahan(const LinearOperator<double>&,
+                                               Index, const GolubKahanOptions&);
+
+}  // namespace lipscope

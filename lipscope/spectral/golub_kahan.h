@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "lipscope/operators/linear_operator.h"
+#include "lipscope/spectral/norm_estimate.h"
+
+namespace lipscope {
+
+struct GolubKahanOptions {
+  double tolerance = 1e-5;  ///< on the relative residual ‖AᵀA v − σ² v‖/σ²
+  int max_steps = 300;
+  /// If above 1: go on until upper_factor ≤ enclose as well.
+  double enclose = 0.0;
+  double delta = 1e-10;    ///< probability with which the enclosure may fail
+  std::uint64_t seed = 0;  ///< of the starting vectors
+  int threads = 0;         ///< of the vector work; 0: all cores
+  /// Called after every step with its number; false ends the run, which is an
+  /// outcome and not an error. May be empty.
+  std::function<bool(int step)> keep_going = {};
+  /// Where to start, for all blocks end to end; empty: uniformly at random.
+  /// From a given start no enclosure is stated. A block that starts at zero is
+  /// left alone and keeps value and direction 0.
+  Vector start = {};
+};
+
+/// ‖A‖₂, the largest singular value of A, from below, by Golub–Kahan–Lanczos
+/// bidiagonalisation with full reorthogonalisation [GolubKahan65]: the largest
+/// ‖A v‖ over the unit v of the Krylov space
+///
+///   span{v₁, AᵀA v₁, …, (AᵀA)^{m−1} v₁}.
+///
+/// A step costs one apply, one apply_adjoint and one more stored vector. A
+/// random start also encloses ‖A‖₂ from above, see enclosure_factor. Running
+/// out of steps is an outcome, not an error: see `converged`. The result has
+/// the same bits for any number of threads if those of A have.
+template <class Real>
+NormEstimate golub_kahan(const LinearOperator<Real>& a,
+                         const GolubKahanOptions& options = {});
+
+/// One estimate for each of the `blocks` blocks of equal size down the diagonal
+/// of a, as if each were run alone; in lock step, so that every product with a
+/// serves all blocks. Block b starts at random from stream b of the seed. A
+/// block that has finished is fed zeros.
+///
+/// The enclosure of each block may fail with probability delta.
+template <class Real>
+std::vector<NormEstimate> golub_kahan(const LinearOperator<Real>& a,
+                                      Index blocks,
+                                      const GolubKahanOptions& options);
+
+/// How far above σ̂, the value after m steps from a uniformly random start in
+/// R^N, the norm can be [KuczynskiWozniakowski92]: except with probability δ,
+///
+///   ‖A‖₂ ≤ σ̂ / √(1−ε),   √ε = ln(1.648 √N / δ) / (2m − 1),
+///
+/// in exact arithmetic; +∞ (no statement) while ε ≥ 1. The exception is one
+/// event for all m, so a run may stop whenever it likes. Proved in the .cpp.
+double enclosure_factor(Index unknowns, int steps, double delta);
+
+/// The fewest steps after which enclosure_factor is at most `factor` (> 1), or
+/// `unknowns`, when the Krylov space is the whole space, if those are fewer.
+int steps_to_enclose(Index unknowns, double factor, double delta);
+
+}  // namespace lipscope
