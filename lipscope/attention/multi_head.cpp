@@ -185,7 +185,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
   void for_each_head(const std::function<void(Index)>& task) const {
     const Index work = n_ * (n_ + map_.projection_.rows()) * map_.query_width_;
     parallel_for(map_.options_.sequences * map_.heads_,
-                 work < 65536 ? 1 : map_.options_.threads, task);
+                 work < (Index{1} << 19) ? 1 : map_.options_.threads, task);
   }
 
   Index output_width() const {

@@ -1,6 +1,6 @@
 #include "lipscope/spectral/dense.h"
 
-#include <Eigen/SVD>
+#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
 
@@ -8,34 +8,6 @@
 #include "lipscope/core/parallel.h"
 
 namespace lipscope {
-namespace {
-
-constexpr double unit = 0x1p-53;
-
-template <class Svd>
-DenseNorm norm_of(const Svd& svd) {
-  const Vector& s = svd.singularValues();
-  const double room =
-      8.0 * static_cast<double>(std::max(svd.rows(), svd.cols())) * unit;
-  return {.value = s[0],
-          .upper = s[0] * (1.0 + room),
-          .second = s.size() > 1 ? s[1] : 0.0,
-          .direction = svd.matrixV().col(0)};
-}
-
-// ‖A v‖ = σ₁ > 0, ‖v‖ = 1 and Σσ² = ‖A‖_F², all but for rounding
-template <class Svd>
-bool believable(const Matrix& a, const Svd& svd) {
-  const Vector& s = svd.singularValues();
-  const Vector v = svd.matrixV().col(0);
-  const double room = 64.0 * static_cast<double>(a.rows() + a.cols()) * unit;
-  // a comparison with NaN is false
-  return std::abs(v.norm() - 1.0) <= room &&
-         std::abs((a * v).norm() - s[0]) <= room * s[0] &&
-         std::abs(s.norm() - a.norm()) <= room * a.norm();
-}
-
-}  // namespace
 
 DenseNorm dense_norm(const Matrix& a) {
   require(a.size() > 0, "dense_norm: a [{}x{}] matrix", a.rows(), a.cols());
@@ -48,20 +20,33 @@ DenseNorm dense_norm(const Matrix& a) {
   const OneThread guard;
   // entries of size one: no square leaves the range of double
   const Matrix scaled = a / scale;
-  DenseNorm norm;
-  const Eigen::BDCSVD<Matrix> fast(scaled, Eigen::ComputeThinV);
-  if (fast.info() == Eigen::Success && believable(scaled, fast)) {
-    norm = norm_of(fast);
-  } else {
-    // divide and conquer has been seen to go wrong; Jacobi is slow and sure
-    const Eigen::JacobiSVD<Matrix> sure(scaled, Eigen::ComputeThinV);
-    if (sure.info() != Eigen::Success || !believable(scaled, sure))
-      throw RunError(fmt::format(
-          "dense_norm: no SVD of the [{}x{}] matrix (entries up to {}) found",
-          a.rows(), a.cols(), scale));
-    norm = norm_of(sure);
-  }
-  norm.value *= scale, norm.upper *= scale, norm.second *= scale;
+  const bool tall = a.rows() >= a.cols();
+  const Matrix gram = tall ? Matrix(scaled.transpose() * scaled)
+                           : Matrix(scaled * scaled.transpose());
+  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(gram);
+  const Index last = gram.rows() - 1;
+  const double largest = eigen.eigenvalues()[last];
+  if (eigen.info() != Eigen::Success || !(largest > 0.0))
+    throw RunError(fmt::format(
+        "dense_norm: no eigenvalue of the Gram matrix of a [{}x{}] matrix "
+        "(entries up to {}) found",
+        a.rows(), a.cols(), scale));
+
+  Vector v = eigen.eigenvectors().col(last);
+  if (!tall) v = scaled.transpose() * v;
+  v.normalize();
+
+  constexpr double unit = 0x1p-53;
+  const double longer = static_cast<double>(std::max(a.rows(), a.cols()));
+  const double upper =
+      std::sqrt(largest * (1.0 + 8.0 * longer * unit) +
+                1.01 * longer * unit * scaled.squaredNorm());
+  const double second =
+      last > 0 ? std::sqrt(std::max(0.0, eigen.eigenvalues()[last - 1])) : 0.0;
+  const DenseNorm norm{.value = scale * (scaled * v).norm(),
+                       .upper = scale * upper,
+                       .second = scale * second,
+                       .direction = v};
   if (!std::isfinite(norm.upper))
     throw RunError(
         fmt::format("dense_norm: the norm of a [{}x{}] matrix with "

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace lipscope::cli {
+
+/// What a command does once its options are parsed; returns the exit code.
+using Run = std::function<int()>;
+
+/// Each declares its options on `app` and says what to run.
+Run measure_command(CLI::App& app);
+Run doctor_command(CLI::App& app);
+
+}  // namespace lipscope::cli

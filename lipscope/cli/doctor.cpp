@@ -1,0 +1,197 @@
+// lipscope doctor: what this machine is, how fast, and whether the identities
+// hold on it.
+
+#include <dnnl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+
+#include "lipscope/attention/dense.h"
+#include "lipscope/attention/multi_head.h"
+#include "lipscope/cli/commands.h"
+#include "lipscope/core/gemm.h"
+#include "lipscope/core/parallel.h"
+#include "lipscope/core/rng.h"
+#include "lipscope/core/version.h"
+#include "lipscope/operators/check.h"
+#include "lipscope/spectral/dense.h"
+#include "lipscope/spectral/golub_kahan.h"
+
+namespace lipscope::cli {
+namespace {
+
+struct Options {
+  int threads = 0;
+  bool json = false;
+};
+
+// a field of /proc/cpuinfo, of the first core
+std::string cpu_field(const std::string& name) {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(':');
+    if (colon != std::string::npos && line.rfind(name, 0) == 0)
+      return line.substr(std::min(colon + 2, line.size()));
+  }
+  return "unknown";
+}
+
+std::string instruction_sets() {
+  const std::string flags = " " + cpu_field("flags") + " ";
+  std::string found;
+  for (const char* set :
+       {"sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile"})
+    if (flags.find(" " + std::string(set) + " ") != std::string::npos)
+      found += (found.empty() ? "" : " ") + std::string(set);
+  return found.empty() ? "unknown" : found;
+}
+
+// the instruction set that this program itself was compiled for
+const char* compiled_for() {
+#if defined(__AVX512F__)
+  return "avx512f";
+#elif defined(__AVX2__) && defined(__FMA__)
+  return "avx2 fma";
+#elif defined(__AVX__)
+  return "avx";
+#else
+  return "baseline";
+#endif
+}
+
+// the best of a few products of two [size×size] matrices, in GFLOP/s
+template <class Real>
+double gemm_peak(Index size, int threads) {
+  const MatrixOf<Real> a = gaussian(size, size, Rng(1)).template cast<Real>();
+  const MatrixOf<Real> b = gaussian(size, size, Rng(2)).template cast<Real>();
+  double best = 0.0;
+  for (int i = 0; i < 4; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    const MatrixOf<Real> c = product(as_is(a), as_is(b), threads);
+    const std::chrono::duration<double> took =
+        std::chrono::steady_clock::now() - start;
+    if (!(std::abs(c(0, 0)) < 1e30)) return 0.0;
+    best = std::max(best, 2.0 * size * size * size / took.count() * 1e-9);
+  }
+  return best;
+}
+
+struct Identity {
+  std::string claim;
+  double worst = 0.0, allowed = 0.0;
+  bool holds() const { return worst <= allowed; }
+};
+
+// every kind and mask: the identities that make the numbers believable
+std::vector<Identity> self_test() {
+  Identity derivative{"J dx is the derivative (central differences)", 0, 1e-8};
+  Identity adjoint{"<u, J v> = <J'u, v>", 0, 1e-12};
+  Identity oracle{"J is the closed form, entry by entry", 0, 1e-12};
+  Identity single{"f32 agrees with f64", 0, 1e-4};
+  Identity lanczos{"Golub-Kahan finds the dense SVD's norm", 0, 1e-6};
+  for (const Kind kind : {Kind::dot, Kind::l2, Kind::l2_untied})
+    for (const Mask mask : {Mask::none, Mask::causal}) {
+      const Rng rng = Rng(7).split(static_cast<int>(kind));
+      const Index n = 7, d = 12;
+      AttentionWeights w;
+      w.heads = 3;
+      w.query = 0.3 * gaussian(d, d, rng.split(0));
+      w.query_bias = flatten(gaussian(1, d, rng.split(4)));
+      if (kind != Kind::l2) w.key = 0.3 * gaussian(d, d, rng.split(1));
+      w.value = 0.3 * gaussian(d, d, rng.split(2));
+      w.output = 0.3 * gaussian(d, d, rng.split(3));
+      const Matrix x = gaussian(n, d, rng.split(5));
+
+      const AttentionOptions options{.kind = kind, .mask = mask};
+      const MultiHeadAttention<double> f(w, options);
+      const auto J = f.linearize(x);
+      const Matrix dense = dense_jacobian(w, options, x);
+      const Matrix rounded =
+          materialize(
+              *MultiHeadAttention<float>(w, options).linearize(x.cast<float>()))
+              .cast<double>();
+      const double norm = dense_norm(dense).value;
+      const double found =
+          golub_kahan(*J, {.tolerance = 1e-7, .max_steps = 84}).value;
+
+      const auto worse = [](Identity& id, double seen) {
+        id.worst = std::max(id.worst, seen);
+      };
+      worse(derivative, check_derivative(f, x, rng.split(6)).error);
+      worse(adjoint, adjoint_defect(*J, rng.split(7)));
+      worse(oracle, (materialize(*J) - dense).norm() / dense.norm());
+      worse(single, (rounded - dense).norm() / dense.norm());
+      worse(lanczos, std::abs(found - norm) / norm);
+    }
+  return {derivative, adjoint, oracle, single, lanczos};
+}
+
+int run(const Options& o) {
+  const int threads = thread_count(o.threads);
+  const dnnl_version_t* dnnl = dnnl_version();
+  const std::vector<Identity> identities = self_test();
+  const bool sound = std::all_of(identities.begin(), identities.end(),
+                                 [](const Identity& id) { return id.holds(); });
+  nlohmann::ordered_json facts = {
+      {"version", version()},
+      {"build", build_flags()},
+      {"compiled for", compiled_for()},
+      {"cpu", cpu_field("model name")},
+      {"instruction sets", instruction_sets()},
+      {"cores", std::thread::hardware_concurrency()},
+      {"threads", threads},
+      {"oneDNN",
+       fmt::format("{}.{}.{}", dnnl->major, dnnl->minor, dnnl->patch)},
+      {"Eigen", fmt::format("{}.{}.{}", EIGEN_WORLD_VERSION,
+                            EIGEN_MAJOR_VERSION, EIGEN_MINOR_VERSION)},
+      {"fmt", FMT_VERSION},
+      {"CLI11", CLI11_VERSION},
+      {"f32 GEMM, one thread (GFLOP/s)", gemm_peak<float>(1024, 1)},
+      {"f32 GEMM, all threads (GFLOP/s)", gemm_peak<float>(2048, threads)},
+      {"f64 GEMM, all threads (GFLOP/s)", gemm_peak<double>(512, threads)}};
+
+  if (o.json) {
+    for (const Identity& id : identities)
+      facts["self-test"].push_back({{"claim", id.claim},
+                                    {"worst", id.worst},
+                                    {"allowed", id.allowed},
+                                    {"holds", id.holds()}});
+    fmt::print("{}\n", facts.dump());
+  } else {
+    for (const auto& [name, value] : facts.items())
+      fmt::print("{:<34}{}\n", name,
+                 value.is_number_float()
+                     ? fmt::format("{:.1f}", value.get<double>())
+                 : value.is_string() ? value.get<std::string>()
+                                     : value.dump());
+    fmt::print("\n");
+    for (const Identity& id : identities)
+      fmt::print("{:<48}{:<6} worst {:.1e}, allowed {:.0e}\n", id.claim,
+                 id.holds() ? "holds" : "FAILS", id.worst, id.allowed);
+  }
+  return sound ? 0 : 1;
+}
+
+}  // namespace
+
+Run doctor_command(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  app.description(
+      "Show this machine, the libraries and the speed of its matrix products, "
+      "and test\nthe identities that every number rests on. Takes a few "
+      "seconds; exit code 1 if\nan identity fails.");
+  app.add_option("--threads", options->threads, "0: all cores")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str();
+  app.add_flag("--json", options->json, "print one JSON object");
+  return [options] { return run(*options); };
+}
+
+}  // namespace lipscope::cli

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lipscope/cli/record.h"
+#include "lipscope/io/journal.h"
+
+namespace lipscope::cli {
+
+struct OutputOptions {
+  bool json = false;
+  bool quiet = false;
+  std::string out;  ///< FILE.jsonl
+  bool resume = false;
+};
+
+void declare_output(CLI::App& app, OutputOptions& options);
+
+/// Where records go: the journal as each is made, and standard output as JSON
+/// lines or, at the end, as one table.
+class Records {
+ public:
+  explicit Records(const OutputOptions& options);
+
+  /// Whether --resume found the answer to this record's question.
+  bool has(const Record& question) const;
+
+  /// Writes the record down. Throws Violation if its numbers contradict each
+  /// other, after they are written: they are the evidence.
+  void add(const Record& record);
+
+  /// Prints the table, unless JSON was asked for.
+  void print_table() const;
+
+ private:
+  OutputOptions options_;
+  std::unique_ptr<Journal> journal_;
+  std::set<std::string> answered_;
+  std::vector<nlohmann::ordered_json> shown_;
+};
+
+/// A number from below came out above one from above. Exit code 4.
+class Violation : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A bar on standard error: drawn if that is a terminal, silent otherwise.
+class Progress {
+ public:
+  Progress(Index total, bool quiet);
+  ~Progress();
+
+  void show(Index done, const std::string& doing);
+
+ private:
+  Index total_;
+  bool visible_;
+  bool drawn_ = false;
+  std::chrono::steady_clock::time_point start_, last_;
+};
+
+}  // namespace lipscope::cli

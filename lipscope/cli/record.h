@@ -1,0 +1,47 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "lipscope/core/matrix.h"
+
+namespace lipscope::cli {
+
+/// One number and all that it needs to be understood: the line of JSON that
+/// every command writes. What is absent is null.
+struct Record {
+  std::string command;
+  std::string model;  ///< the file, folder or recipe of the weights
+  std::optional<std::string> model_sha256;
+  std::optional<Index> layer;
+  std::optional<Index> head;  ///< null here is "all" in JSON
+  std::string map, kind, mask, norm;
+  Index n = 0, d = 0, sample = 0;
+  double radius_max = 0.0, radius_rms = 0.0;
+
+  std::optional<double> lower;
+  std::string lower_by;
+  std::optional<double> upper, upper_log10;
+  std::string upper_by;
+  std::optional<double> upper_whp, delta;
+  std::string scope;
+
+  std::optional<double> residual;
+  std::optional<Index> steps;
+  bool converged = true;
+  std::string dtype;
+  std::uint64_t seed = 0;
+  double seconds = 0.0;
+};
+
+nlohmann::ordered_json to_json(const Record& record);
+
+/// What was asked for, without what was found: two records with the same
+/// question are the same piece of work, and --resume does it once.
+std::string question_of(const nlohmann::ordered_json& record);
+
+/// Whether the number from below stays below those from above.
+bool consistent(const Record& record);
+
+}  // namespace lipscope::cli
