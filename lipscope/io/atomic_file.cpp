@@ -1,0 +1,73 @@
+#include "lipscope/io/atomic_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string_view>
+#include <system_error>
+
+#include "lipscope/core/errors.h"
+
+namespace lipscope {
+namespace {
+
+[[noreturn]] void throw_run_error(const std::filesystem::path& path,
+                                  std::string_view failed, int error) {
+  throw RunError(fmt::format("{}: {} failed: {}", path.string(), failed,
+                             std::generic_category().message(error)));
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(const std::filesystem::path& path)
+    : target_(path), file_(-1) {
+  // the temporary name would be a good one even where the path is not
+  if (!path.has_filename())
+    throw_open_error(path, path.empty() ? ENOENT : EISDIR);
+  struct stat status;
+  const bool exists = ::stat(path.c_str(), &status) == 0;
+  if (exists && !S_ISREG(status.st_mode)) {
+    file_ = open_file(path, O_WRONLY);
+    return;
+  }
+  if (exists) target_ = std::filesystem::canonical(path);
+
+  // O_EXCL: a name that another process, or a crashed run, has taken is left
+  // alone. mkstemp would do the same but make the file private.
+  for (int attempt = 0; file_.get() < 0; ++attempt) {
+    temporary_ = target_;
+    temporary_ += fmt::format(".tmp-{}-{}", ::getpid(), attempt);
+    file_ = FileDescriptor(::open(
+        temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (file_.get() < 0 && errno != EEXIST) {
+      const int error = errno;
+      temporary_.clear();
+      throw_open_error(path, error);
+    }
+  }
+  // who could read the old file can read the new one, and nobody else
+  if (exists) ::fchmod(file_.get(), status.st_mode & 07777);
+}
+
+AtomicFile::~AtomicFile() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  const int error = write_all(file_, bytes);
+  if (error != 0) throw_run_error(target_, "writing", error);
+}
+
+void AtomicFile::commit() {
+  if (temporary_.empty()) return;
+  // without the fsync, a power cut after the rename may leave an empty file
+  if (::fsync(file_.get()) != 0) throw_run_error(target_, "fsync", errno);
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0)
+    throw_run_error(target_, "renaming the finished file", errno);
+  temporary_.clear();
+  sync_folder_of(target_);
+}
+
+}  // namespace lipscope

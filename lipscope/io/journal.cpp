@@ -1,0 +1,153 @@
+#include "lipscope/io/journal.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "lipscope/core/errors.h"
+
+namespace lipscope {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string text_of(int error) {
+  return std::generic_category().message(error);
+}
+
+struct stat status_of(const FileDescriptor& file,
+                      const std::filesystem::path& path) {
+  struct stat status;
+  if (::fstat(file.get(), &status) != 0) throw_open_error(path, errno);
+  return status;
+}
+
+void lock(const FileDescriptor& file, const std::filesystem::path& path) {
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return;
+  if (errno == EWOULDBLOCK)
+    throw InputError(
+        fmt::format("{}: another run is writing to it", path.string()));
+  throw RunError(
+      fmt::format("{}: cannot be locked: {}", path.string(), text_of(errno)));
+}
+
+std::string content_of(const FileDescriptor& file,
+                       const std::filesystem::path& path) {
+  std::string content(static_cast<std::size_t>(status_of(file, path).st_size),
+                      '\0');
+  std::size_t size = 0;
+  while (size < content.size()) {
+    const ssize_t got =
+        ::pread(file.get(), content.data() + size, content.size() - size,
+                static_cast<off_t>(size));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0)
+      throw RunError(
+          fmt::format("{}: cannot be read: {}", path.string(), text_of(errno)));
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  content.resize(size);
+  return content;
+}
+
+// A line that is JSON, or nothing. The parser takes a zero byte for the end;
+// a file system that loses power can leave zeros behind a whole record.
+std::optional<ordered_json> parse(std::string_view line) {
+  if (line.find('\0') != line.npos) return std::nullopt;
+  ordered_json value = ordered_json::parse(line, nullptr, false);
+  if (value.is_discarded()) return std::nullopt;
+  return value;
+}
+
+// What is worth keeping of a journal.
+struct Contents {
+  std::vector<ordered_json> records;
+  std::size_t good_size = 0;  // bytes up to the end of the last good line
+  bool newline_missing = false;
+};
+
+Contents read(std::string_view text, const std::filesystem::path& path) {
+  Contents contents;
+  for (std::size_t number = 1; contents.good_size < text.size(); ++number) {
+    const std::size_t begin = contents.good_size;
+    const std::size_t newline = text.find('\n', begin);
+    const bool ended = newline != text.npos;
+    const std::size_t end = ended ? newline + 1 : text.size();
+    const std::string_view line =
+        text.substr(begin, (ended ? newline : end) - begin);
+
+    std::optional<ordered_json> record = parse(line);
+    if (!record) {
+      // Torn, if it is the last. A file of one line that does not even start
+      // like a record was never a journal, and is not ours to cut.
+      const bool torn =
+          end == text.size() && (number > 1 || line.starts_with('{'));
+      if (torn) break;
+    }
+    if (!record || !record->is_object())
+      throw InputError(fmt::format(
+          "{}: line {}: expected a JSON object, one on every line; the file "
+          "was left as it was",
+          path.string(), number));
+    contents.records.push_back(std::move(*record));
+    contents.good_size = end;
+    contents.newline_missing = !ended;
+  }
+  return contents;
+}
+
+}  // namespace
+
+Journal::Journal(const std::filesystem::path& path, Mode mode)
+    : path_(path), file_(open_file(path, O_RDWR | O_CREAT | O_APPEND)) {
+  regular_ = S_ISREG(status_of(file_, path).st_mode);
+  if (!regular_) return;
+  lock(file_, path);
+  sync_folder_of(path);
+
+  const std::string text = content_of(file_, path);
+  Contents contents = read(text, path);
+  // only now that every line has been looked at is the file touched
+  if (contents.good_size < text.size() &&
+      ::ftruncate(file_.get(), static_cast<off_t>(contents.good_size)) != 0)
+    throw RunError(fmt::format("{}: the torn last line cannot be cut off: {}",
+                               path.string(), text_of(errno)));
+  if (contents.newline_missing)
+    if (const int error = write_all(file_, std::as_bytes(std::span("\n", 1))))
+      throw RunError(fmt::format("{}: the last line cannot be ended: {}",
+                                 path.string(), text_of(error)));
+  if (mode == Mode::resume) records_ = std::move(contents.records);
+}
+
+void Journal::append(const ordered_json& record) {
+  require(record.is_object(), "Journal: a record is a JSON object, not {}",
+          record.type_name());
+  if (torn_)
+    throw RunError(fmt::format(
+        "{}: ends in a torn record since an earlier failure; open it anew",
+        path_.string()));
+
+  // a path that is not UTF-8 is no reason to lose a result
+  const std::string line =
+      record.dump(-1, ' ', false, ordered_json::error_handler_t::replace) +
+      '\n';
+  const off_t before = regular_ ? status_of(file_, path_).st_size : 0;
+  int error = write_all(file_, std::as_bytes(std::span(line)));
+  if (error == 0 && regular_ && ::fsync(file_.get()) != 0) error = errno;
+  if (error == 0) return;
+
+  if (regular_) torn_ = ::ftruncate(file_.get(), before) != 0;
+  throw RunError(fmt::format("{}: a record of {} bytes cannot be written: {}",
+                             path_.string(), line.size(), text_of(error)));
+}
+
+}  // namespace lipscope

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "lipscope/io/file_descriptor.h"
+
+namespace lipscope {
+
+/// A file of JSON objects, one a line, that no crash leaves torn: what append
+/// has returned from is on the disk, and what it was interrupted in is cut off
+/// when the journal is next opened.
+///
+/// One process at a time holds a journal, by an exclusive lock on the file. A
+/// device or a pipe can be written to as well; it is neither locked nor read.
+class Journal {
+ public:
+  enum class Mode {
+    append,  ///< what is there stays, and is not looked at
+    resume   ///< what is there can be asked for, so that it is not done again
+  };
+
+  /// Opens the journal, or makes an empty one; its folder must be there.
+  ///
+  /// In both modes every line is checked. A last line that was cut off in the
+  /// middle is removed; one that only lacks its newline is given it. InputError
+  /// for a journal that another run has open, and for a file that is not a
+  /// journal: its path, line number and content are as they were.
+  Journal(const std::filesystem::path& path, Mode mode);
+
+  /// What was there on opening, in order; empty in Mode::append.
+  const std::vector<nlohmann::ordered_json>& records() const {
+    return records_;
+  }
+
+  /// Adds one object, and returns when it is on the disk. NaN and infinity
+  /// become null. RunError if it cannot be written: the file then ends with the
+  /// record before.
+  void append(const nlohmann::ordered_json& record);
+
+ private:
+  std::filesystem::path path_;
+  FileDescriptor file_;
+  bool regular_ = true;  // a file, that is, not a device or a pipe
+  bool torn_ = false;    // a failed append could not be taken back
+  std::vector<nlohmann::ordered_json> records_;
+};
+
+}  // namespace lipscope

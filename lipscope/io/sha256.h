@@ -1,0 +1,12 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace lipscope {
+
+/// The SHA-256 of the file's bytes, as 64 lower-case hexadecimal digits.
+/// InputError if it cannot be read.
+std::string sha256_file(const std::filesystem::path& path);
+
+}  // namespace lipscope

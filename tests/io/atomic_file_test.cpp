@@ -1,0 +1,97 @@
+#include "lipscope/io/atomic_file.h"
+
+#include <gtest/gtest.h>
+
+#include <span>
+
+#include "lipscope/core/errors.h"
+#include "tests/io/test_files.h"
+
+namespace lipscope {
+namespace {
+
+std::span<const std::byte> bytes(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+class AtomicFileTest : public testing::Test {
+ protected:
+  const test::TemporaryFolder folder;
+  const std::filesystem::path path = folder / "file";
+};
+
+TEST_F(AtomicFileTest, AppearsOnCommitAndNotBefore) {
+  AtomicFile file(path);
+  file.write(bytes("one "));
+  file.write(bytes("two"));
+  EXPECT_FALSE(std::filesystem::exists(path));
+  file.commit();
+  EXPECT_EQ(test::read_file(path), "one two");
+  EXPECT_EQ(folder.entries(), 1);
+}
+
+TEST_F(AtomicFileTest, LeavesTheOldFileWithoutACommit) {
+  test::write_file(path, "old");
+  {
+    AtomicFile file(path);
+    file.write(bytes("new"));
+  }
+  EXPECT_EQ(test::read_file(path), "old");
+  EXPECT_EQ(folder.entries(), 1);
+}
+
+TEST_F(AtomicFileTest, ReplacesTheOldFileWithItsPermissions) {
+  namespace fs = std::filesystem;
+  test::write_file(path, "old");
+  fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
+  AtomicFile file(path);
+  file.write(bytes("new"));
+  file.commit();
+  EXPECT_EQ(test::read_file(path), "new");
+  EXPECT_EQ(fs::status(path).permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
+}
+
+TEST_F(AtomicFileTest, LeavesASymbolicLinkInPlace) {
+  test::write_file(path, "old");
+  std::filesystem::create_symlink(path, folder / "link");
+  AtomicFile file(folder / "link");
+  file.write(bytes("new"));
+  file.commit();
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_EQ(test::read_file(path), "new");
+}
+
+TEST_F(AtomicFileTest, LetsTwoWriteAtOnceAndTheLastOneStand) {
+  AtomicFile first(path), second(path);
+  first.write(bytes("first"));
+  second.write(bytes("second"));
+  second.commit();
+  first.commit();
+  EXPECT_EQ(test::read_file(path), "first");
+  EXPECT_EQ(folder.entries(), 1);
+}
+
+TEST_F(AtomicFileTest, WritesToADeviceAndDoesNotReplaceIt) {
+  AtomicFile file("/dev/null");
+  file.write(bytes("gone"));
+  file.commit();
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
+TEST_F(AtomicFileTest, ReportsAFullDisk) {
+  AtomicFile file("/dev/full");
+  EXPECT_TRUE(
+      test::says(test::message_of<RunError>([&] { file.write(bytes("much")); }),
+                 {"/dev/full", "No space left on device"}));
+}
+
+TEST_F(AtomicFileTest, RefusesAPathWhereNoFileCanBe) {
+  EXPECT_THROW(AtomicFile(folder / "absent/file"), InputError);
+  EXPECT_THROW(AtomicFile(folder.path()), InputError);
+  EXPECT_THROW(AtomicFile(folder.path() / ""), InputError);
+  EXPECT_THROW(AtomicFile(""), InputError);
+}
+
+}  // namespace
+}  // namespace lipscope

@@ -1,0 +1,31 @@
+#include "lipscope/io/sha256.h"
+
+#include <gtest/gtest.h>
+
+#include "lipscope/core/errors.h"
+#include "tests/io/test_files.h"
+
+namespace lipscope {
+namespace {
+
+TEST(Sha256, OfTheExamplesOfFips180IsTheirs) {
+  const test::TemporaryFolder folder;
+  test::write_file(folder / "abc", "abc");
+  test::write_file(folder / "empty", "");
+  test::write_file(folder / "million", std::string(1'000'000, 'a'));
+  EXPECT_EQ(sha256_file(folder / "abc"),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(sha256_file(folder / "empty"),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(sha256_file(folder / "million"),
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST(Sha256, RefusesWhatIsNotAFile) {
+  const test::TemporaryFolder folder;
+  EXPECT_THROW(sha256_file(folder / "absent"), InputError);
+  EXPECT_THROW(sha256_file(folder.path()), InputError);
+}
+
+}  // namespace
+}  // namespace lipscope
