@@ -98,7 +98,7 @@ double dot(const Real* x, const Real* y, Index size) {
   return sum;
 }
 
-// √(sum of squares), where squares[·] may have left the range of double
+// ‖x‖ from its sum of squares, or anew where that left the range of double
 template <class Real>
 double norm_from(double squares, const Real* x, Index size) {
   if (squares > 1e-280 && squares < 1e280) return std::sqrt(squares);
@@ -203,15 +203,16 @@ class LockStep final {
         u_(VectorOf<Real>::Zero(a.rows())),
         v_(VectorOf<Real>::Zero(a.cols())) {
     for (Index b = 0; b < blocks; ++b) {
-      Vector start = given() ? Vector(options.start.segment(b * cols_, cols_))
-                             : random_direction(cols_, rng(b));
-      const double length = start.stableNorm();
-      if (length == 0.0) {
+      const Vector start = given()
+                               ? Vector(options.start.segment(b * cols_, cols_))
+                               : random_direction(cols_, rng(b));
+      const double largest = start.cwiseAbs().maxCoeff();
+      if (largest == 0.0) {
         runs_[b].estimate.converged = true;
         runs_[b].estimate.direction = start;
         continue;
       }
-      v_.segment(b * cols_, cols_) = (start / length).template cast<Real>();
+      v_.segment(b * cols_, cols_) = (start / largest).template cast<Real>();
       active_.push_back(b);
     }
     normalize(active_);
