@@ -38,9 +38,8 @@ DenseNorm dense_norm(const Matrix& a) {
 
   constexpr double unit = 0x1p-53;
   const double longer = static_cast<double>(std::max(a.rows(), a.cols()));
-  const double upper =
-      std::sqrt(largest * (1.0 + 8.0 * longer * unit) +
-                1.01 * longer * unit * scaled.squaredNorm());
+  const double upper = std::sqrt(largest * (1.0 + 8.0 * longer * unit) +
+                                 1.01 * longer * unit * scaled.squaredNorm());
   const double second =
       last > 0 ? std::sqrt(std::max(0.0, eigen.eigenvalues()[last - 1])) : 0.0;
   const DenseNorm norm{.value = scale * (scaled * v).norm(),

@@ -6,8 +6,8 @@ namespace lipscope {
 
 /// ‖A‖₂ of a matrix that is there entry by entry.
 struct DenseNorm {
-  double value = 0.0;   ///< ‖A v‖ for `direction` v: σ₁, to rounding
-  double upper = 0.0;   ///< above ‖A‖₂, with room for rounding
+  double value = 0.0;  ///< ‖A v‖ for `direction` v: σ₁, to rounding
+  double upper = 0.0;  ///< above ‖A‖₂, with room for rounding
   double second = 0.0;  ///< σ₂, to about 1e-8 σ₁; 0 where there is only one
   Vector direction;     ///< the right singular vector of σ₁, of length 1
 };
