@@ -145,9 +145,9 @@ int run(Options o) {
                                          start)
         .count();
   };
-  o.solver.seed = o.source.seed;
-  if (o.budget > 0.0)
-    o.solver.keep_going = [&](int) { return elapsed() < o.budget; };
+  const auto time_left = [&] {
+    return o.budget == 0.0 || elapsed() < o.budget;
+  };
 
   const Layer layer = load_layer(o.source);
   const Selection selection = select(o.selection, layer);
@@ -163,16 +163,26 @@ int run(Options o) {
   Records records(o.output);
   Progress progress(total, o.output.quiet);
   Index done = 0;
+  std::string doing;
   bool all_converged = true;
+  o.solver.seed = o.source.seed;
+  o.solver.keep_going = [&](int step) {
+    progress.show(done, fmt::format("{}, step {}", doing, step));
+    return time_left();
+  };
   for (Index i = 0; i < source.size(); ++i) {
     const Tokens tokens = source.at(i);
     Record r = question(o, layer, selection);
     describe(r, tokens);
     for (const std::optional<Index>& head : selection.heads) {
-      progress.show(done++, fmt::format("n = {}", r.n));
+      doing = fmt::format("n = {}", r.n);
+      progress.show(done, doing);
       r.head = head;
-      if (records.has(r)) continue;
-      if (o.budget > 0.0 && elapsed() >= o.budget) {
+      if (records.has(r)) {
+        ++done;
+        continue;
+      }
+      if (!time_left()) {
         all_converged = false;
         continue;
       }
@@ -203,6 +213,7 @@ int run(Options o) {
                   unflatten(direction, tokens.x.rows(), tokens.x.cols()));
       if (!o.save_input.empty()) write_npy(o.save_input, tokens.x);
       records.add(answered);
+      ++done;
     }
   }
   records.print_table();
