@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -182,32 +181,13 @@ TEST_F(JournalTest, WritesToADeviceThatSeveralRunsShare) {
   EXPECT_NO_THROW(second.append({{"i", 0}}));
 }
 
-// For as long as it lives, files end at `bytes` as they would on a full disk:
-// the write that reaches the limit is partial, the next one fails.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {
-    getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_;
-  void (*handler_)(int);
-};
-
 TEST_F(JournalTest, TakesBackARecordThatDidNotFit) {
   test::write_file(path, two);
   Journal journal(path, Mode::append);
   const ordered_json large = {{"x", std::string(100, 'x')}};
   std::string message;
   {
-    const FileSizeLimit limit(two.size() + 10);
+    const test::FileSizeLimit limit(two.size() + 10);
     try {
       journal.append(large);
     } catch (const RunError& error) {
