@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -198,6 +199,27 @@ TEST_F(JournalTest, TakesBackARecordThatDidNotFit) {
   EXPECT_EQ(content(), two);
   // room again: the journal goes on where it was
   journal.append({{"i", 2}});
+  EXPECT_EQ(content(), two + "{\"i\":2}\n");
+}
+
+TEST_F(JournalTest, CutsOffTheRecordThatAKilledRunWasWriting) {
+  test::write_file(path, two);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    // the write that reaches the limit is partial, and SIGXFSZ meets the next
+    signal(SIGXFSZ, SIG_DFL);
+    const rlimit no_core{0, 0}, limit{two.size() + 10, RLIM_INFINITY};
+    setrlimit(RLIMIT_CORE, &no_core);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    Journal(path, Mode::append).append({{"x", std::string(100, 'x')}});
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  ASSERT_EQ(content(), two + "{\"x\":\"xxxx");
+  Journal(path, Mode::resume).append({{"i", 2}});
   EXPECT_EQ(content(), two + "{\"i\":2}\n");
 }
 
