@@ -25,8 +25,8 @@ class Journal {
   ///
   /// In both modes every line is checked. A last line that was cut off in the
   /// middle is removed; one that only lacks its newline is given it. InputError
-  /// for a journal that another run has open, and for a file that is not a
-  /// journal: its path, line number and content are as they were.
+  /// for a journal that another run has open, and, with the line, for a file
+  /// that is not a journal, which is left as it was.
   Journal(const std::filesystem::path& path, Mode mode);
 
   /// What was there on opening, in order; empty in Mode::append.

@@ -1,12 +1,10 @@
 #include "lipscope/io/safetensors.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <type_traits>
 
 #include "lipscope/core/errors.h"
 #include "lipscope/io/atomic_file.h"

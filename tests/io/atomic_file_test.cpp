@@ -1,6 +1,9 @@
 #include "lipscope/io/atomic_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <span>
 
@@ -72,11 +75,17 @@ TEST_F(AtomicFileTest, LetsTwoWriteAtOnceAndTheLastOneStand) {
   EXPECT_EQ(folder.entries(), 1);
 }
 
-TEST_F(AtomicFileTest, WritesToADeviceAndDoesNotReplaceIt) {
-  AtomicFile file("/dev/null");
-  file.write(bytes("gone"));
+TEST_F(AtomicFileTest, WritesIntoAPipeAndDoesNotReplaceIt) {
+  // a pipe stands for devices too: a test gone wrong must not eat /dev/null
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const FileDescriptor reader = open_file(path, O_RDONLY | O_NONBLOCK);
+  AtomicFile file(path);
+  file.write(bytes("through"));
   file.commit();
-  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  char got[8] = {};
+  EXPECT_EQ(read(reader.get(), got, sizeof got), 7);
+  EXPECT_STREQ(got, "through");
+  EXPECT_TRUE(std::filesystem::is_fifo(path));
 }
 
 TEST_F(AtomicFileTest, ReportsAFullDisk) {

@@ -182,32 +182,13 @@ TEST_F(JournalTest, WritesToADeviceThatSeveralRunsShare) {
   EXPECT_NO_THROW(second.append({{"i", 0}}));
 }
 
-// For as long as it lives, files end at `bytes` as they would on a full disk:
-// the write that reaches the limit is partial, the next one fails.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {
-    getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_;
-  void (*handler_)(int);
-};
-
 TEST_F(JournalTest, TakesBackARecordThatDidNotFit) {
   test::write_file(path, two);
   Journal journal(path, Mode::append);
   const ordered_json large = {{"x", std::string(100, 'x')}};
   std::string message;
   {
-    const FileSizeLimit limit(two.size() + 10);
+    const test::FileSizeLimit limit(two.size() + 10);
     try {
       journal.append(large);
     } catch (const RunError& error) {
@@ -218,6 +199,27 @@ TEST_F(JournalTest, TakesBackARecordThatDidNotFit) {
   EXPECT_EQ(content(), two);
   // room again: the journal goes on where it was
   journal.append({{"i", 2}});
+  EXPECT_EQ(content(), two + "{\"i\":2}\n");
+}
+
+TEST_F(JournalTest, CutsOffTheRecordThatAKilledRunWasWriting) {
+  test::write_file(path, two);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    // the write that reaches the limit is partial, and SIGXFSZ meets the next
+    signal(SIGXFSZ, SIG_DFL);
+    const rlimit no_core{0, 0}, limit{two.size() + 10, RLIM_INFINITY};
+    setrlimit(RLIMIT_CORE, &no_core);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    Journal(path, Mode::append).append({{"x", std::string(100, 'x')}});
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  ASSERT_EQ(content(), two + "{\"x\":\"xxxx");
+  Journal(path, Mode::resume).append({{"i", 2}});
   EXPECT_EQ(content(), two + "{\"i\":2}\n");
 }
 

@@ -208,7 +208,12 @@ TEST_F(Npy, WritesNothingThatItWouldRefuse) {
       test::says(test::message_of<RunError>([&] { write_npy(path, m); }),
                  {"x.npy", "row 1, column 2", "nan"}));
   EXPECT_EQ(folder.entries(), 0);
-  EXPECT_THROW(write_npy("/dev/full", counted), RunError);
+}
+
+TEST_F(Npy, LeavesNothingBehindOnAFullDisk) {
+  const test::FileSizeLimit limit(140);
+  EXPECT_THROW(write_npy(path, counted), RunError);
+  EXPECT_EQ(folder.entries(), 0);
 }
 
 TEST_F(Npy, EveryTruncationIsRefused) {

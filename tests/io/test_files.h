@@ -1,7 +1,9 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <fstream>
@@ -62,6 +64,27 @@ template <class Number>
 std::string bytes_of(Number number) {
   return {reinterpret_cast<const char*>(&number), sizeof number};
 }
+
+/// For as long as it lives, files end at `bytes` as they would on a full disk:
+/// the write that reaches the limit is partial, the next one fails.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    signal(SIGXFSZ, handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit before_;
+  void (*handler_)(int);
+};
 
 /// What an Error thrown by the call says; fails if none is thrown.
 template <class Error, class Call>
