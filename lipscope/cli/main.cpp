@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -27,6 +28,11 @@ int fail(int code, const char* message) {
 
 int main(int argc, char** argv) {
   using namespace lipscope::cli;
+
+  // a reader that went away and a file-size limit are errors of a write, which
+  // are reported, not reasons to die without a word
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
 
   CLI::App app(
       "Measure how strongly self-attention can amplify a change of its input: "
