@@ -29,7 +29,7 @@ def attention(weights, x, heads, causal):
     k = width // heads
     qkv = x @ wqkv + bqkv
     out = []
-    # head by head: an [n, n] stays in the cache, which batched heads at n = 1024 do not
+    # head by head: as fast as batched heads or faster at n = 128 and 1024, but for one loaded run
     for h in range(heads):
         query, key, value = (qkv[:, i * width + h * k : i * width + (h + 1) * k] for i in range(3))
         s = query @ key.T
