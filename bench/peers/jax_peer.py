@@ -25,13 +25,18 @@ import selftest  # noqa: E402
 
 def attention(weights, x, heads, causal):
     wqkv, bqkv, wo = weights
-    n = x.shape[0]
-    # [n, d] -> [n, 3Hk] -> three of [H, n, k]
-    q, k, v = (x @ wqkv + bqkv).reshape(n, 3, heads, -1).transpose(1, 2, 0, 3)
-    s = q @ k.transpose(0, 2, 1)
-    if causal:
-        s = jnp.where(jnp.tril(jnp.ones((n, n), bool)), s, -jnp.inf)
-    return (jax.nn.softmax(s, -1) @ v).transpose(1, 0, 2).reshape(n, -1) @ wo
+    n, width = x.shape[0], wo.shape[0]  # width = Hk
+    k = width // heads
+    qkv = x @ wqkv + bqkv
+    out = []
+    # head by head: as fast as batched heads or faster at n = 128 and 1024, but for one loaded run
+    for h in range(heads):
+        query, key, value = (qkv[:, i * width + h * k : i * width + (h + 1) * k] for i in range(3))
+        s = query @ key.T
+        if causal:
+            s = jnp.where(jnp.tril(jnp.ones((n, n), bool)), s, -jnp.inf)
+        out.append(jax.nn.softmax(s, -1) @ value)
+    return jnp.concatenate(out, 1) @ wo
 
 
 def normal_product(jvp, v):
