@@ -8,7 +8,8 @@
 ///
 ///   S = q kᵀ [n×n],  P = softmax(S),  y = P v [n×w]
 ///
-/// Written for reading: whole matrices, one line a formula.
+/// Written for reading: whole matrices, one line a formula. It is the reference
+/// that the fast one in tiled_head.h is tested against.
 namespace lipscope {
 
 /// What a head compares (q, k) and mixes (v), row for token; also their

@@ -1,12 +1,16 @@
 #include "lipscope/attention/multi_head.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "lipscope/attention/head.h"
 #include "lipscope/attention/l2.h"
+#include "lipscope/attention/tiled_head.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/gemm.h"
 #include "lipscope/core/parallel.h"
@@ -31,6 +35,11 @@ Vector entries_of(const Vector& bias, const std::vector<Index>& heads,
     for (std::size_t s = 0; s < heads.size(); ++s)
       out.segment(s * width, width) = bias.segment(heads[s] * width, width);
   return out;
+}
+
+std::uint64_t quarter_of_memory() {
+  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE)) / 4;
 }
 
 }  // namespace
@@ -117,9 +126,9 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     heads_.resize(map.options_.sequences * map.heads_);
     for_each_head([&](Index slot) {
       HeadFeatures<Real> raw = slice(projected, slot);
-      heads_[slot] = head_state(
+      heads_[slot].emplace(
           map.options_.kind == Kind::dot ? std::move(raw) : l2_features(raw),
-          map.options_.mask);
+          map.options_.mask, keep());
     });
   }
 
@@ -137,8 +146,8 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     for_each_head([&](Index slot) {
       HeadFeatures<Real> d = slice(dprojected, slot);
       if (map_.options_.kind != Kind::dot)
-        d = l2_features_tangent(heads_[slot].at, d);
-      head_block(dy, slot) = head_tangent(heads_[slot], d);
+        d = l2_features_tangent(heads_[slot]->at(), d);
+      head_block(dy, slot) = heads_[slot]->tangent(d);
     });
     return flatten(project(std::move(dy)));
   }
@@ -157,9 +166,9 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     MatrixOf<Real> gprojected(tokens_, map_.projection_.cols());
     for_each_head([&](Index slot) {
       HeadFeatures<Real> back =
-          head_cotangent(heads_[slot], MatrixOf<Real>(head_block(gy, slot)));
+          heads_[slot]->cotangent(MatrixOf<Real>(head_block(gy, slot)));
       if (map_.options_.kind != Kind::dot)
-        back = l2_features_cotangent(heads_[slot].at, back);
+        back = l2_features_cotangent(heads_[slot]->at(), back);
       unslice(back, slot, gprojected);
     });
     VectorOf<Real> gx(cols());
@@ -172,7 +181,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
   MatrixOf<Real> value() const {
     MatrixOf<Real> y(tokens_, map_.heads_ * map_.value_width_);
     for_each_head(
-        [&](Index slot) { head_block(y, slot) = head_forward(heads_[slot]); });
+        [&](Index slot) { head_block(y, slot) = heads_[slot]->value(); });
     MatrixOf<Real> out = project(std::move(y));
     if (map_.output_bias_.size() > 0)
       out.rowwise() += map_.output_bias_.transpose();
@@ -186,6 +195,18 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     const Index work = n_ * (n_ + map_.projection_.rows()) * map_.query_width_;
     parallel_for(map_.options_.sequences * map_.heads_,
                  work < (Index{1} << 19) ? 1 : map_.options_.threads, task);
+  }
+
+  // whether P of all heads fits what it may take
+  typename TiledHead<Real>::Keep keep() const {
+    const std::uint64_t numbers =
+        static_cast<std::uint64_t>(map_.options_.sequences * map_.heads_) *
+        static_cast<std::uint64_t>(
+            TiledHead<Real>::weights_kept(n_, map_.options_.mask));
+    const std::uint64_t most =
+        map_.options_.memory > 0 ? map_.options_.memory : quarter_of_memory();
+    return numbers <= most / sizeof(Real) ? TiledHead<Real>::Keep::weights
+                                          : TiledHead<Real>::Keep::nothing;
   }
 
   Index output_width() const {
@@ -236,7 +257,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
 
   const MultiHeadAttention& map_;
   Index tokens_, n_;  // in all, and of one sequence
-  std::vector<HeadState<Real>> heads_;
+  std::vector<std::optional<TiledHead<Real>>> heads_;
 };
 
 template <class Real>

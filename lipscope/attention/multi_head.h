@@ -14,6 +14,9 @@ struct AttentionOptions {
   bool project = true;       ///< through the output projection, if there is one
   Index sequences = 1;       ///< of equal length, laid under one another
   int threads = 0;           ///< 0: all cores
+  /// Bytes that a Jacobian may keep of attention weights; beyond them they are
+  /// rebuilt tile by tile at every product. 0: a quarter of the machine's.
+  std::uint64_t memory = 0;
 };
 
 /// Multi-head self-attention, the map that is measured [Vaswani17; Kim21]:

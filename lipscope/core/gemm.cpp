@@ -34,7 +34,6 @@ void accumulate(const A& a, const B& b, View<double>& c, Into into) {
 
 void gemm_on_this_thread(const Factor<double>& a, const Factor<double>& b,
                          View<double>& c, Into into) {
-  const OneThread guard;
   const auto& A = a.matrix;
   const auto& B = b.matrix;
   if (a.transposed && b.transposed)

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "lipscope/core/errors.h"
-#include "lipscope/core/parallel.h"
 
 namespace lipscope {
 
@@ -16,8 +15,6 @@ DenseNorm dense_norm(const Matrix& a) {
   const double scale = a.cwiseAbs().maxCoeff();
   if (scale == 0.0) return {.direction = Vector::Unit(a.cols(), 0)};
 
-  // Eigen's own threads would make the bits depend on their number
-  const OneThread guard;
   // entries of size one: no square leaves the range of double
   const Matrix scaled = a / scale;
   const bool tall = a.rows() >= a.cols();

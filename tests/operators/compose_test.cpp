@@ -72,11 +72,12 @@ TEST(Batch, IsBlockDiagonal) {
 }
 
 TEST(Compose, RefusesPartsThatDoNotFit) {
+  const MapPtr<double> f = layer(1);  // an operator must not outlive its map
   std::vector<OperatorPtr<double>> blocks;
-  blocks.push_back(layer(1)->linearize(x));
-  blocks.push_back(layer(1)->linearize(x));
+  blocks.push_back(f->linearize(x));
+  blocks.push_back(f->linearize(x));
   OperatorPtr<double> large = block_diagonal(std::move(blocks));
-  EXPECT_THROW(compose(std::move(large), layer(1)->linearize(x)),
+  EXPECT_THROW(compose(std::move(large), f->linearize(x)),
                std::invalid_argument);
   EXPECT_THROW((*batch(layer(1), 2))(x), std::invalid_argument);
 }

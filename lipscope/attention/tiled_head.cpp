@@ -1,0 +1,155 @@
+#include "lipscope/attention/tiled_head.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/core/gemm.h"
+
+namespace lipscope {
+
+template <class Real>
+struct TiledHead<Real>::Tile {
+  Index begin, rows, cols;
+
+  Block of_rows(Index width) const { return {begin, 0, rows, width}; }
+  Block of_seen(Index width) const { return {0, 0, cols, width}; }
+};
+
+// A tile holds about 2¹⁶ numbers: with its twin in tangent and cotangent it
+// fits the second-level cache, and at least 16 rows keep the products busy.
+template <class Real>
+auto TiledHead<Real>::tiles(Index n, Mask mask) -> std::vector<Tile> {
+  const Index height = std::clamp<Index>((Index{1} << 16) / n, 16, 128);
+  std::vector<Tile> all;
+  for (Index i = 0; i < n; i += height) {
+    const Index rows = std::min(height, n - i);
+    all.push_back({i, rows, visible(mask, i + rows - 1, n)});
+  }
+  return all;
+}
+
+template <class Real>
+Index TiledHead<Real>::weights_kept(Index n, Mask mask) {
+  Index numbers = 0;
+  for (const Tile& t : tiles(n, mask)) numbers += t.rows * t.cols;
+  return numbers;
+}
+
+// S = q kᵀ on the tile
+template <class Real>
+MatrixOf<Real> TiledHead<Real>::scores(const Tile& t) const {
+  MatrixOf<Real> s(t.rows, t.cols);
+  gemm<Real>(as_is(view(at_.q, t.of_rows(at_.q.cols()))),
+             transposed(view(at_.k, t.of_seen(at_.k.cols()))), view(s));
+  return s;
+}
+
+template <class Real>
+TiledHead<Real>::TiledHead(HeadFeatures<Real> at, Mask mask, Keep keep)
+    : at_(std::move(at)),
+      mask_(mask),
+      y_(at_.v.rows(), at_.v.cols()),
+      log_sums_(at_.q.rows()) {
+  const Index n = at_.q.rows();
+  for (const Tile& t : tiles(n, mask)) {
+    MatrixOf<Real> p = scores(t);
+    for (Index r = 0; r < t.rows; ++r) {
+      const Index seen_count = visible(mask, t.begin + r, n);
+      auto seen = p.row(r).head(seen_count);
+      const Real largest = seen.maxCoeff();
+      if (!std::isfinite(largest) || !std::isfinite(seen.sum()))
+        throw RunError(
+            "attention: the scores overflow; the tokens are too large");
+      seen.array() = (seen.array() - largest).exp();
+      const Real sum = seen.sum();
+      seen /= sum;
+      p.row(r).tail(t.cols - seen_count).setZero();
+      log_sums_[t.begin + r] = largest + std::log(sum);
+    }
+    gemm<Real>(as_is(p),
+               as_is(view(std::as_const(at_.v), t.of_seen(at_.v.cols()))),
+               view(y_, t.of_rows(y_.cols())));
+    if (keep == Keep::weights) kept_.push_back(std::move(p));
+  }
+}
+
+// P on the tile: kept, or rebuilt as exp(S − log-sum-exp) in `scratch`
+template <class Real>
+ConstView<Real> TiledHead<Real>::weights(const Tile& t,
+                                         MatrixOf<Real>& scratch) const {
+  if (!kept_.empty()) {
+    const Index height = kept_.front().rows();
+    return view(std::as_const(kept_[t.begin / height]));
+  }
+  scratch = scores(t);
+  for (Index r = 0; r < t.rows; ++r) {
+    const Index seen_count = visible(mask_, t.begin + r, at_.q.rows());
+    auto seen = scratch.row(r).head(seen_count);
+    seen.array() = (seen.array() - log_sums_[t.begin + r]).exp();
+    scratch.row(r).tail(t.cols - seen_count).setZero();
+  }
+  return view(std::as_const(scratch));
+}
+
+template <class Real>
+MatrixOf<Real> TiledHead<Real>::tangent(const HeadFeatures<Real>& d) const {
+  const Index n = at_.q.rows(), m = at_.q.cols();
+  // dS = dq kᵀ + q dkᵀ is one product, [dq q] [k dk]ᵀ
+  MatrixOf<Real> left(n, 2 * m), right(n, 2 * m);
+  left << d.q, at_.q;
+  right << at_.k, d.k;
+
+  MatrixOf<Real> dy(n, y_.cols()), ds, scratch;
+  for (const Tile& t : tiles(n, mask_)) {
+    ds.resize(t.rows, t.cols);
+    gemm<Real>(as_is(view(std::as_const(left), t.of_rows(2 * m))),
+               transposed(view(std::as_const(right), t.of_seen(2 * m))),
+               view(ds));
+    const ConstView<Real> p = weights(t, scratch);
+    // dP = P ∘ (dS − ⟨P, dS⟩), over what the row sees: P is 0 elsewhere
+    for (Index r = 0; r < t.rows; ++r) {
+      const Real mean = p.row(r).dot(ds.row(r));
+      ds.row(r).array() = p.row(r).array() * (ds.row(r).array() - mean);
+    }
+    // dy = dP v + P dv
+    const View<Real> out = view(dy, t.of_rows(dy.cols()));
+    gemm<Real>(as_is(ds), as_is(view(at_.v, t.of_seen(at_.v.cols()))), out);
+    gemm<Real>(as_is(p), as_is(view(d.v, t.of_seen(d.v.cols()))), out,
+               Into::add);
+  }
+  return dy;
+}
+
+template <class Real>
+HeadFeatures<Real> TiledHead<Real>::cotangent(const MatrixOf<Real>& gy) const {
+  const Index n = at_.q.rows(), m = at_.q.cols(), w = y_.cols();
+  HeadFeatures<Real> g{.q = MatrixOf<Real>(n, m),
+                       .k = MatrixOf<Real>::Zero(n, m),
+                       .v = MatrixOf<Real>::Zero(n, w)};
+  MatrixOf<Real> gs, scratch;
+  for (const Tile& t : tiles(n, mask_)) {
+    const ConstView<Real> gy_tile = view(gy, t.of_rows(w));
+    gs.resize(t.rows, t.cols);
+    gemm<Real>(as_is(gy_tile), transposed(view(at_.v, t.of_seen(w))), view(gs));
+    const ConstView<Real> p = weights(t, scratch);
+    // gS = P ∘ (gP − ⟨P, gP⟩); by gP = gy vᵀ the mean is ⟨gy, y⟩
+    for (Index r = 0; r < t.rows; ++r) {
+      const Real mean = gy.row(t.begin + r).dot(y_.row(t.begin + r));
+      gs.row(r).array() = p.row(r).array() * (gs.row(r).array() - mean);
+    }
+    gemm<Real>(as_is(gs), as_is(view(at_.k, t.of_seen(m))),
+               view(g.q, t.of_rows(m)));
+    gemm<Real>(transposed(gs), as_is(view(at_.q, t.of_rows(m))),
+               view(g.k, t.of_seen(m)), Into::add);
+    gemm<Real>(transposed(p), as_is(gy_tile), view(g.v, t.of_seen(w)),
+               Into::add);
+  }
+  return g;
+}
+
+template class TiledHead<float>;
+template class TiledHead<double>;
+
+}  // namespace lipscope

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <vector>
+
+#include "lipscope/attention/head.h"
+
+namespace lipscope {
+
+/// One head at a point, as HeadState is, for speed and length: the rows of P
+/// are visited in tiles that stay in cache, what a causal mask hides is never
+/// touched, and P is either kept or rebuilt tile by tile from q, k and the
+/// log-sum-exp of each row, so that no n² memory is needed.
+///
+/// Everything runs on the calling thread. It agrees with head.h to rounding.
+template <class Real>
+class TiledHead {
+ public:
+  enum class Keep { weights, nothing };  ///< P, or what rebuilds it
+
+  TiledHead(HeadFeatures<Real> at, Mask mask, Keep keep);
+
+  const HeadFeatures<Real>& at() const { return at_; }
+
+  const MatrixOf<Real>& value() const { return y_; }  ///< y = P v [n×w]
+
+  /// dy [n×w], when the features move by d.
+  MatrixOf<Real> tangent(const HeadFeatures<Real>& d) const;
+
+  /// The lines of tangent, transposed and in reverse.
+  HeadFeatures<Real> cotangent(const MatrixOf<Real>& gy) const;
+
+  /// How many numbers Keep::weights keeps of P, for n tokens.
+  static Index weights_kept(Index n, Mask mask);
+
+ private:
+  struct Tile;  // rows [begin, begin + rows) of P, and its visible columns
+
+  static std::vector<Tile> tiles(Index n, Mask mask);
+  MatrixOf<Real> scores(const Tile& tile) const;
+  ConstView<Real> weights(const Tile& tile, MatrixOf<Real>& scratch) const;
+
+  HeadFeatures<Real> at_;
+  Mask mask_;
+  MatrixOf<Real> y_;
+  VectorOf<Real> log_sums_;           // of each row of scores, as of exp
+  std::vector<MatrixOf<Real>> kept_;  // P, tile by tile, or nothing
+};
+
+}  // namespace lipscope

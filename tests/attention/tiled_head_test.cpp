@@ -1,0 +1,72 @@
+#include "lipscope/attention/tiled_head.h"
+
+#include <gtest/gtest.h>
+
+#include "lipscope/attention/l2.h"
+#include "lipscope/core/rng.h"
+#include "tests/support/tolerance.h"
+
+namespace lipscope {
+namespace {
+
+template <class Real>
+HeadFeatures<Real> random_features(Index n, Index k, Index w, int seed) {
+  const Rng rng(seed);
+  return {.q = gaussian(n, k, rng.split(0)).template cast<Real>(),
+          .k = gaussian(n, k, rng.split(1)).template cast<Real>(),
+          .v = gaussian(n, w, rng.split(2)).template cast<Real>()};
+}
+
+template <class Real>
+class TiledHeadOf : public testing::Test {
+ protected:
+  // agreement up to the rounding of numbers of size one, of which a nearly
+  // one-hot P lets little else through
+  static void expect_close(const MatrixOf<Real>& a, const MatrixOf<Real>& b,
+                           const char* what, Index n) {
+    ASSERT_EQ(a.rows(), b.rows());
+    ASSERT_EQ(a.cols(), b.cols());
+    EXPECT_LT((a - b).norm(), test::rounding<Real>(100) * (1 + b.norm()))
+        << what << ", n = " << n;
+  }
+};
+
+using Reals = testing::Types<float, double>;
+TYPED_TEST_SUITE(TiledHeadOf, Reals);
+
+TYPED_TEST(TiledHeadOf, AgreesWithTheReferenceInBothMemoryModes) {
+  using Real = TypeParam;
+  using Tiled = TiledHead<Real>;
+  // one token; less than a tile; whole tiles; tiles and a rest
+  for (const Index n : {1, 2, 17, 128, 129, 300, 640})
+    for (const Mask mask : {Mask::none, Mask::causal})
+      for (const bool l2 : {false, true}) {
+        HeadFeatures<Real> at = random_features<Real>(n, 7, 5, 1);
+        if (l2) at = l2_features(at);
+        const auto d = random_features<Real>(n, at.q.cols(), 5, 2);
+        const MatrixOf<Real> gy = gaussian(n, 5, Rng(3)).template cast<Real>();
+        const HeadState<Real> reference = head_state(at, mask);
+        for (const auto keep : {Tiled::Keep::weights, Tiled::Keep::nothing}) {
+          const Tiled tiled(at, mask, keep);
+          this->expect_close(tiled.value(), head_forward(reference), "y", n);
+          this->expect_close(tiled.tangent(d), head_tangent(reference, d), "dy",
+                             n);
+          const auto g = tiled.cotangent(gy);
+          const auto expected = head_cotangent(reference, gy);
+          this->expect_close(g.v, expected.v, "gv", n);
+          if (n == 1) continue;  // nothing but rounding passes through scores
+          this->expect_close(g.q, expected.q, "gq", n);
+          this->expect_close(g.k, expected.k, "gk", n);
+        }
+      }
+}
+
+TEST(TiledHead, KeepsHalfUnderACausalMask) {
+  const Index none = TiledHead<float>::weights_kept(2048, Mask::none);
+  const Index causal = TiledHead<float>::weights_kept(2048, Mask::causal);
+  EXPECT_EQ(none, 2048 * 2048);
+  EXPECT_LT(causal, 0.52 * none);
+}
+
+}  // namespace
+}  // namespace lipscope
