@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -16,7 +15,7 @@
 #include "lipscope/attention/dense.h"
 #include "lipscope/attention/multi_head.h"
 #include "lipscope/cli/commands.h"
-#include "lipscope/core/gemm.h"
+#include "lipscope/core/gemm_peak.h"
 #include "lipscope/core/parallel.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/core/version.h"
@@ -64,23 +63,6 @@ const char* compiled_for() {
 #else
   return "baseline";
 #endif
-}
-
-// the best of a few products of two [size×size] matrices, in GFLOP/s
-template <class Real>
-double gemm_peak(Index size, int threads) {
-  const MatrixOf<Real> a = gaussian(size, size, Rng(1)).template cast<Real>();
-  const MatrixOf<Real> b = gaussian(size, size, Rng(2)).template cast<Real>();
-  double best = 0.0;
-  for (int i = 0; i < 4; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    const MatrixOf<Real> c = product(as_is(a), as_is(b), threads);
-    const std::chrono::duration<double> took =
-        std::chrono::steady_clock::now() - start;
-    if (!(std::abs(c(0, 0)) < 1e30)) return 0.0;
-    best = std::max(best, 2.0 * size * size * size / took.count() * 1e-9);
-  }
-  return best;
 }
 
 struct Identity {

@@ -24,6 +24,7 @@ struct Options {
   OutputOptions output;
   std::string save_direction, save_input;
   double budget = 0.0;
+  std::uint64_t memory = 0;
   bool strict = false;
 };
 
@@ -74,6 +75,15 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--threads", o.solver.threads, "0: all cores")
       ->check(CLI::Range(0, 4096))
       ->capture_default_str()
+      ->group(group);
+
+  app.add_option(
+         "--memory", o.memory,
+         "bytes that attention weights may take in each precision, e.g. "
+         "2G; beyond, they are rebuilt at every product. Default: a "
+         "quarter of the machine's")
+      ->transform(CLI::AsSizeValue(false))
+      ->type_name("BYTES")
       ->group(group);
 
   declare_output(app, o.output);
@@ -190,7 +200,8 @@ int run(Options o) {
       AttentionOptions options{.kind = layer.kind,
                                .mask = selection.mask,
                                .project = selection.project,
-                               .threads = o.solver.threads};
+                               .threads = o.solver.threads,
+                               .memory = o.memory};
       if (head) options.heads = {*head};
       const MultiHeadAttention<double> witness(layer.weights, options);
       const double before = elapsed();

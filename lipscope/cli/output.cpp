@@ -121,13 +121,14 @@ void Records::print_table() const {
         "             worst direction found; recomputed in f64, so the true "
         "constant is at\n"
         "             least this\n";
-    text += fmt::format(
-        "upper (whp)  the true constant is at most this, but for a chance of "
-        "{:.0e} over the\n"
-        "             random start; '-' while nothing can be said (--enclose "
-        "1.05 makes it\n"
-        "             say something)\n",
-        first["delta"].is_null() ? 0.0 : first["delta"].get<double>());
+    if (!first["delta"].is_null())
+      text += fmt::format(
+          "upper (whp)  the true constant is at most this, but for a chance of "
+          "{:.0e} over the\n"
+          "             random start; '-' while nothing can be said (--enclose "
+          "1.05 makes it\n"
+          "             say something)\n",
+          first["delta"].get<double>());
     text += "upper        the same for certain; '-' where nothing is proved\n";
   }
   print(text);

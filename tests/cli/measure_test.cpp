@@ -160,6 +160,18 @@ TEST_F(Measure, GivesTheSameBitsOnOneThreadAndOnTwo) {
   EXPECT_EQ(run("1"), run("2"));
 }
 
+TEST_F(Measure, LittleMemoryChangesNothingButRounding) {
+  const auto lower = [](const char* memory) {
+    const Outcome run = test::lipscope(
+        std::string("measure --json --random d=48,heads=4,scale=0.2 --mask "
+                    "causal --length 150 --memory ") +
+        memory);
+    EXPECT_EQ(run.code, 0) << run.err;
+    return json_lines(run.out).at(0)["lower"].get<double>();
+  };
+  EXPECT_NEAR(lower("1K"), lower("1G"), 1e-6 * lower("1G"));
+}
+
 TEST_F(Measure, NotConvergingIsSaidAndIsStrictOnRequest) {
   const std::string hurried =
       "measure --json --random d=64,heads=4 --length 40 --max-steps 2";
