@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <vector>
 
 #include "lipscope/core/errors.h"
 
@@ -15,6 +16,9 @@ struct Head {
   Matrix wq, wk;  // [d×k]
   Row bq, bk;     // [k]
   Matrix v;       // [d×e], its value map into the whole output
+  Matrix wv;      // [d×w], its value weights alone
+  Row bv;         // [w]
+  Matrix out;     // [w×e], from its values to the whole output
 };
 
 Head cut(const AttentionWeights& w, const AttentionOptions& o, Index slot) {
@@ -29,14 +33,18 @@ Head cut(const AttentionWeights& w, const AttentionOptions& o, Index slot) {
   head.wk = (tied ? w.query : w.key).middleCols(h * k, k);
   head.bq = bias(w.query_bias);
   head.bk = bias(tied ? w.query_bias : w.key_bias);
-  const Matrix value = w.value.middleCols(h * width, width);
+  head.wv = w.value.middleCols(h * width, width);
+  head.bv = w.value_bias.size() == 0
+                ? Row(Row::Zero(width))
+                : Row(w.value_bias.segment(h * width, width).transpose());
   if (o.project && w.output.size() > 0) {
-    head.v = value * w.output.middleRows(h * width, width);
+    head.out = w.output.middleRows(h * width, width);
   } else {
     const Index slots = static_cast<Index>(o.heads.size());
-    head.v = Matrix::Zero(w.features(), slots * width);
-    head.v.middleCols(slot * width, width) = value;
+    head.out = Matrix::Zero(width, slots * width);
+    head.out.middleCols(slot * width, width).setIdentity();
   }
+  head.v = head.wv * head.out;
   return head;
 }
 
@@ -86,6 +94,72 @@ void add_head(const Head& head, const AttentionOptions& o, const Matrix& x,
   }
 }
 
+// N(z), or z itself, and its derivative, which is symmetric
+struct Feature {
+  Row value;
+  Matrix slope;
+};
+
+Feature plain(const Row& z) {
+  return {z, Matrix::Identity(z.size(), z.size())};
+}
+
+Feature normalized(const Row& z, double epsilon) {
+  const double r = std::sqrt(z.squaredNorm() + epsilon);
+  const Row unit = z / r;
+  const Matrix identity = Matrix::Identity(z.size(), z.size());
+  return {unit, (identity - unit.transpose() * unit) / r};
+}
+
+// sigmoid and cosine: from the gradient of each score
+void add_head_by_scores(const Head& head, const AttentionOptions& o,
+                        const Matrix& x, Matrix& jacobian) {
+  const Index n = x.rows(), d = x.cols(), e = head.out.cols();
+  const bool cosine = o.kind == Kind::cosine;
+  const double root = std::sqrt(static_cast<double>(head.wq.cols()));
+  const double scale = cosine ? o.cosine.tau : 1 / root;
+
+  const auto feature = [&](const Row& z) {
+    return cosine ? normalized(z, o.cosine.epsilon) : plain(z);
+  };
+  std::vector<Feature> q(n), k(n), v(n);
+  for (Index i = 0; i < n; ++i) {
+    q[i] = feature(x.row(i) * head.wq + head.bq);
+    k[i] = feature(x.row(i) * head.wk + head.bk);
+    v[i] = feature(x.row(i) * head.wv + head.bv);
+    if (cosine) {
+      v[i].value *= o.cosine.nu;
+      v[i].slope *= o.cosine.nu;
+    }
+  }
+
+  for (Index i = 0; i < n; ++i) {
+    const Index seen = visible(o.mask, i, n);
+    Row p(seen), slope(seen), centre = Row::Zero(head.wv.cols());
+    for (Index j = 0; j < seen; ++j) p[j] = scale * q[i].value.dot(k[j].value);
+    if (cosine) {
+      p = (p.array() - p.maxCoeff()).exp();
+      p /= p.sum();
+      slope = p;
+      for (Index j = 0; j < seen; ++j) centre += p[j] * v[j].value;
+    } else {
+      const double b = -std::log(static_cast<double>(n));
+      for (Index j = 0; j < seen; ++j) p[j] = 1 / (1 + std::exp(-p[j] - b));
+      slope = p.array() * (1 - p.array());
+    }
+    for (Index j = 0; j < seen; ++j) {
+      const Row from_j = scale * q[i].value * k[j].slope * head.wk.transpose();
+      const Row from_i = scale * k[j].value * q[i].slope * head.wq.transpose();
+      const Row value = v[j].value - centre;
+      const Matrix B =
+          slope[j] * from_j.transpose() * value + p[j] * head.wv * v[j].slope;
+      const Matrix own = slope[j] * from_i.transpose() * value;
+      jacobian.block(i * e, j * d, e, d) += (B * head.out).transpose();
+      jacobian.block(i * e, i * d, e, d) += (own * head.out).transpose();
+    }
+  }
+}
+
 }  // namespace
 
 Matrix dense_jacobian(const AttentionWeights& weights,
@@ -108,7 +182,10 @@ Matrix dense_jacobian(const AttentionWeights& weights,
                       : slots * weights.value_width();
   Matrix jacobian = Matrix::Zero(x.rows() * e, x.size());
   for (Index slot = 0; slot < slots; ++slot)
-    add_head(cut(weights, chosen, slot), chosen, x, jacobian);
+    if (chosen.kind == Kind::cosine || chosen.kind == Kind::sigmoid)
+      add_head_by_scores(cut(weights, chosen, slot), chosen, x, jacobian);
+    else
+      add_head(cut(weights, chosen, slot), chosen, x, jacobian);
   return jacobian;
 }
 

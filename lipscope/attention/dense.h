@@ -19,6 +19,12 @@ namespace lipscope {
 ///         B_ij = [D δ_ij W_Q W_Kᵀ Cov_i
 ///                 + P_ij (I + D W_K r_ijᵀ (x_j − m_i))] V
 ///
+///   sigmoid, cosine: from the gradients of the scores, with q = xW_Q + b_Q, …
+///         B_ij = P'_ij (∂s_ij/∂x_j)ᵀ(v_j − c_i) + P_ij ∂v_j/∂x_j
+///                + δ_ij Σ_l P'_il (∂s_il/∂x_i)ᵀ(v_l − c_i),
+///         sigmoid: P' = P(1 − P), c_i = 0; cosine: P' = P, c_i = Σ_j P_ij v_j,
+///         and each N(z) = z/√(|z|² + ε) has ∂N/∂z = (I − NᵀN)/√(|z|² + ε)
+///
 /// V = W_V W_O,h projected, W_V in the head's own columns otherwise; heads add
 /// up. One sequence only.
 Matrix dense_jacobian(const AttentionWeights& weights,

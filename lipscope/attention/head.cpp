@@ -1,5 +1,6 @@
 #include "lipscope/attention/head.h"
 
+#include "lipscope/attention/sigmoid.h"
 #include "lipscope/attention/softmax.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/gemm.h"
@@ -14,14 +15,28 @@ MatrixOf<Real> multiply(const Factor<Real>& a, const Factor<Real>& b) {
   return c;
 }
 
+// dP of dS, and gS of gP
+template <class Real>
+MatrixOf<Real> weights_derivative(const HeadState<Real>& head,
+                                  MatrixOf<Real> t) {
+  return head.weighting.sigmoid_shift
+             ? sigmoid_derivative(head.p, std::move(t))
+             : softmax_derivative(head.p, std::move(t));
+}
+
 }  // namespace
 
 template <class Real>
-HeadState<Real> head_state(HeadFeatures<Real> at, Mask mask) {
+HeadState<Real> head_state(HeadFeatures<Real> at, Weighting weighting) {
   MatrixOf<Real> scores = multiply(as_is(at.q), transposed(at.k));
   if (!scores.allFinite())
     throw RunError("attention: the scores overflow; the tokens are too large");
-  return {std::move(at), softmax_rows(std::move(scores), mask)};
+  MatrixOf<Real> p =
+      weighting.sigmoid_shift
+          ? sigmoid_rows(std::move(scores), weighting.mask,
+                         static_cast<Real>(*weighting.sigmoid_shift))
+          : softmax_rows(std::move(scores), weighting.mask);
+  return {std::move(at), std::move(p), weighting};
 }
 
 template <class Real>
@@ -36,7 +51,7 @@ MatrixOf<Real> head_tangent(const HeadState<Real>& head,
   MatrixOf<Real> ds = multiply(as_is(d.q), transposed(head.at.k));
   gemm(as_is(head.at.q), transposed(d.k), view(ds), Into::add);
   // dy = dP v + P dv
-  const MatrixOf<Real> dp = softmax_derivative(head.p, std::move(ds));
+  const MatrixOf<Real> dp = weights_derivative(head, std::move(ds));
   MatrixOf<Real> dy = multiply(as_is(dp), as_is(head.at.v));
   gemm(as_is(head.p), as_is(d.v), view(dy), Into::add);
   return dy;
@@ -46,14 +61,14 @@ template <class Real>
 HeadFeatures<Real> head_cotangent(const HeadState<Real>& head,
                                   const MatrixOf<Real>& gy) {
   const MatrixOf<Real> gs =
-      softmax_derivative(head.p, multiply(as_is(gy), transposed(head.at.v)));
+      weights_derivative(head, multiply(as_is(gy), transposed(head.at.v)));
   return {.q = multiply(as_is(gs), as_is(head.at.k)),
           .k = multiply(transposed(gs), as_is(head.at.q)),
           .v = multiply(transposed(head.p), as_is(gy))};
 }
 
-template HeadState<float> head_state(HeadFeatures<float>, Mask);
-template HeadState<double> head_state(HeadFeatures<double>, Mask);
+template HeadState<float> head_state(HeadFeatures<float>, Weighting);
+template HeadState<double> head_state(HeadFeatures<double>, Weighting);
 template MatrixOf<float> head_forward(const HeadState<float>&);
 template MatrixOf<double> head_forward(const HeadState<double>&);
 template MatrixOf<float> head_tangent(const HeadState<float>&,

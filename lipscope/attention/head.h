@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "lipscope/attention/weights.h"
 
 /// One head on its own features, whatever kind it is: scores are always inner
@@ -12,6 +14,13 @@
 /// that the fast one in tiled_head.h is tested against.
 namespace lipscope {
 
+/// How scores become weights: the softmax of what a row sees, or, if there is a
+/// shift b, σ(s + b) entry by entry.
+struct Weighting {
+  Mask mask = Mask::none;
+  std::optional<double> sigmoid_shift = {};
+};
+
 /// What a head compares (q, k) and mixes (v), row for token; also their
 /// tangents and cotangents.
 template <class Real>
@@ -23,11 +32,12 @@ struct HeadFeatures {
 template <class Real>
 struct HeadState {
   HeadFeatures<Real> at;
-  MatrixOf<Real> p;  ///< [n×n], rows sum to one
+  MatrixOf<Real> p;  ///< [n×n]; rows of a softmax sum to one
+  Weighting weighting;
 };
 
 template <class Real>
-HeadState<Real> head_state(HeadFeatures<Real> at, Mask mask);
+HeadState<Real> head_state(HeadFeatures<Real> at, Weighting weighting);
 
 template <class Real>
 MatrixOf<Real> head_forward(const HeadState<Real>& head);

@@ -75,7 +75,7 @@ MultiHeadAttention<Real>::MultiHeadAttention(const AttentionWeights& weights,
   projection.leftCols(heads_ * k) =
       columns_of(weights.query, options_.heads, k);
   bias.head(heads_ * k) = entries_of(weights.query_bias, options_.heads, k);
-  if (options_.kind == Kind::dot) {
+  if (options_.kind == Kind::dot || options_.kind == Kind::sigmoid) {
     const double root = std::sqrt(static_cast<double>(k));
     projection.leftCols(heads_ * k) /= root;
     bias.head(heads_ * k) /= root;
@@ -124,11 +124,11 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     projected.rowwise() += map.projection_bias_.transpose();
 
     heads_.resize(map.options_.sequences * map.heads_);
+    if (map.options_.kind == Kind::cosine) raw_.resize(heads_.size());
     for_each_head([&](Index slot) {
       HeadFeatures<Real> raw = slice(projected, slot);
-      heads_[slot].emplace(
-          map.options_.kind == Kind::dot ? std::move(raw) : l2_features(raw),
-          map.options_.mask, keep());
+      heads_[slot].emplace(features(raw), weighting(), keep());
+      if (map.options_.kind == Kind::cosine) raw_[slot] = std::move(raw);
     });
   }
 
@@ -144,10 +144,8 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
 
     MatrixOf<Real> dy(tokens_, map_.heads_ * map_.value_width_);
     for_each_head([&](Index slot) {
-      HeadFeatures<Real> d = slice(dprojected, slot);
-      if (map_.options_.kind != Kind::dot)
-        d = l2_features_tangent(heads_[slot]->at(), d);
-      head_block(dy, slot) = heads_[slot]->tangent(d);
+      head_block(dy, slot) = heads_[slot]->tangent(
+          features_tangent(slot, slice(dprojected, slot)));
     });
     return flatten(project(std::move(dy)));
   }
@@ -167,9 +165,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     for_each_head([&](Index slot) {
       HeadFeatures<Real> back =
           heads_[slot]->cotangent(MatrixOf<Real>(head_block(gy, slot)));
-      if (map_.options_.kind != Kind::dot)
-        back = l2_features_cotangent(heads_[slot]->at(), back);
-      unslice(back, slot, gprojected);
+      unslice(features_cotangent(slot, std::move(back)), slot, gprojected);
     });
     VectorOf<Real> gx(cols());
     product_into(as_is(gprojected), transposed(map_.projection_),
@@ -195,6 +191,52 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     const Index work = n_ * (n_ + map_.projection_.rows()) * map_.query_width_;
     parallel_for(map_.options_.sequences * map_.heads_,
                  work < (Index{1} << 19) ? 1 : map_.options_.threads, task);
+  }
+
+  // projections to what a head compares and mixes, as the kind says
+  HeadFeatures<Real> features(HeadFeatures<Real> raw) const {
+    switch (map_.options_.kind) {
+      case Kind::l2:
+      case Kind::l2_untied:
+        return l2_features(raw);
+      case Kind::cosine:
+        return cosine_features(raw, map_.options_.cosine);
+      default:
+        return raw;
+    }
+  }
+
+  HeadFeatures<Real> features_tangent(Index slot, HeadFeatures<Real> d) const {
+    switch (map_.options_.kind) {
+      case Kind::l2:
+      case Kind::l2_untied:
+        return l2_features_tangent(heads_[slot]->at(), d);
+      case Kind::cosine:
+        return cosine_features_tangent(raw_[slot], d, map_.options_.cosine);
+      default:
+        return d;
+    }
+  }
+
+  HeadFeatures<Real> features_cotangent(Index slot,
+                                        HeadFeatures<Real> g) const {
+    switch (map_.options_.kind) {
+      case Kind::l2:
+      case Kind::l2_untied:
+        return l2_features_cotangent(heads_[slot]->at(), g);
+      case Kind::cosine:  // symmetric
+        return cosine_features_tangent(raw_[slot], g, map_.options_.cosine);
+      default:
+        return g;
+    }
+  }
+
+  // b = −log n with the full n, also under a causal mask [Ramapuram24]
+  Weighting weighting() const {
+    Weighting w{.mask = map_.options_.mask};
+    if (map_.options_.kind == Kind::sigmoid)
+      w.sigmoid_shift = -std::log(static_cast<double>(n_));
+    return w;
   }
 
   // whether P of all heads fits what it may take
@@ -258,6 +300,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
   const MultiHeadAttention& map_;
   Index tokens_, n_;  // in all, and of one sequence
   std::vector<std::optional<TiledHead<Real>>> heads_;
+  std::vector<HeadFeatures<Real>> raw_;  // for Kind::cosine
 };
 
 template <class Real>

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "lipscope/attention/cosine.h"
 #include "lipscope/attention/weights.h"
 #include "lipscope/operators/map.h"
 
@@ -13,6 +14,7 @@ struct AttentionOptions {
   std::vector<Index> heads;  ///< the chosen heads, each once; empty: all
   bool project = true;       ///< through the output projection, if there is one
   Index sequences = 1;       ///< of equal length, laid under one another
+  CosineScales cosine = {};  ///< of Kind::cosine
   int threads = 0;           ///< 0: all cores
   /// Bytes that a Jacobian may keep of attention weights; beyond them they are
   /// rebuilt tile by tile at every product. 0: a quarter of the machine's.
@@ -45,7 +47,7 @@ class MultiHeadAttention final : public Map<Real> {
   AttentionOptions options_;
   Index heads_, query_width_, value_width_;
   // [d×(H·k + H·k + H·w)], the chosen heads' q, k and v side by side with 1/√k
-  // folded into a dot-product's q; tied, k is not there twice
+  // folded into q where scores are divided by it; tied, k is not there twice
   MatrixOf<Real> projection_;
   VectorOf<Real> projection_bias_;
   MatrixOf<Real> output_;  // [H·w×e], or empty

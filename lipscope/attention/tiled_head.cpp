@@ -47,27 +47,26 @@ MatrixOf<Real> TiledHead<Real>::scores(const Tile& t) const {
 }
 
 template <class Real>
-TiledHead<Real>::TiledHead(HeadFeatures<Real> at, Mask mask, Keep keep)
+TiledHead<Real>::TiledHead(HeadFeatures<Real> at, Weighting weighting,
+                           Keep keep)
     : at_(std::move(at)),
-      mask_(mask),
+      weighting_(weighting),
       y_(at_.v.rows(), at_.v.cols()),
-      log_sums_(at_.q.rows()) {
+      largest_(at_.q.rows()),
+      shares_(at_.q.rows()) {
   const Index n = at_.q.rows();
-  for (const Tile& t : tiles(n, mask)) {
+  for (const Tile& t : tiles(n, weighting.mask)) {
     MatrixOf<Real> p = scores(t);
     for (Index r = 0; r < t.rows; ++r) {
-      const Index seen_count = visible(mask, t.begin + r, n);
-      auto seen = p.row(r).head(seen_count);
+      const auto seen = p.row(r).head(visible(weighting.mask, t.begin + r, n));
       const Real largest = seen.maxCoeff();
       if (!std::isfinite(largest) || !std::isfinite(seen.sum()))
         throw RunError(
             "attention: the scores overflow; the tokens are too large");
-      seen.array() = (seen.array() - largest).exp();
-      const Real sum = seen.sum();
-      seen /= sum;
-      p.row(r).tail(t.cols - seen_count).setZero();
-      log_sums_[t.begin + r] = largest + std::log(sum);
+      largest_[t.begin + r] = largest;
+      shares_[t.begin + r] = 1 / (seen.array() - largest).exp().sum();
     }
+    weigh(t, p);
     gemm<Real>(as_is(p),
                as_is(view(std::as_const(at_.v), t.of_seen(at_.v.cols()))),
                view(y_, t.of_rows(y_.cols())));
@@ -75,7 +74,25 @@ TiledHead<Real>::TiledHead(HeadFeatures<Real> at, Mask mask, Keep keep)
   }
 }
 
-// P on the tile: kept, or rebuilt as exp(S − log-sum-exp) in `scratch`
+// S ↦ P on the tile: exp(S − largest)/Σ, or σ(S + b); hidden entries exactly 0
+template <class Real>
+void TiledHead<Real>::weigh(const Tile& t, MatrixOf<Real>& s) const {
+  const std::optional<double> shift = weighting_.sigmoid_shift;
+  for (Index r = 0; r < t.rows; ++r) {
+    const Index seen_count =
+        visible(weighting_.mask, t.begin + r, at_.q.rows());
+    auto seen = s.row(r).head(seen_count);
+    if (shift)
+      seen.array() =
+          1 / (1 + (static_cast<Real>(-*shift) - seen.array()).exp());
+    else
+      seen.array() =
+          (seen.array() - largest_[t.begin + r]).exp() * shares_[t.begin + r];
+    s.row(r).tail(t.cols - seen_count).setZero();
+  }
+}
+
+// P on the tile: kept, or rebuilt in `scratch`
 template <class Real>
 ConstView<Real> TiledHead<Real>::weights(const Tile& t,
                                          MatrixOf<Real>& scratch) const {
@@ -84,12 +101,7 @@ ConstView<Real> TiledHead<Real>::weights(const Tile& t,
     return view(std::as_const(kept_[t.begin / height]));
   }
   scratch = scores(t);
-  for (Index r = 0; r < t.rows; ++r) {
-    const Index seen_count = visible(mask_, t.begin + r, at_.q.rows());
-    auto seen = scratch.row(r).head(seen_count);
-    seen.array() = (seen.array() - log_sums_[t.begin + r]).exp();
-    scratch.row(r).tail(t.cols - seen_count).setZero();
-  }
+  weigh(t, scratch);
   return view(std::as_const(scratch));
 }
 
@@ -102,14 +114,18 @@ MatrixOf<Real> TiledHead<Real>::tangent(const HeadFeatures<Real>& d) const {
   right << at_.k, d.k;
 
   MatrixOf<Real> dy(n, y_.cols()), ds, scratch;
-  for (const Tile& t : tiles(n, mask_)) {
+  for (const Tile& t : tiles(n, weighting_.mask)) {
     ds.resize(t.rows, t.cols);
     gemm<Real>(as_is(view(std::as_const(left), t.of_rows(2 * m))),
                transposed(view(std::as_const(right), t.of_seen(2 * m))),
                view(ds));
     const ConstView<Real> p = weights(t, scratch);
-    // dP = P ∘ (dS − ⟨P, dS⟩), over what the row sees: P is 0 elsewhere
+    // dP = P ∘ (dS − ⟨P, dS⟩), or P ∘ (1 − P) ∘ dS; P is 0 where it is hidden
     for (Index r = 0; r < t.rows; ++r) {
+      if (weighting_.sigmoid_shift) {
+        ds.row(r).array() *= p.row(r).array() * (1 - p.row(r).array());
+        continue;
+      }
       const Real mean = p.row(r).dot(ds.row(r));
       ds.row(r).array() = p.row(r).array() * (ds.row(r).array() - mean);
     }
@@ -129,13 +145,18 @@ HeadFeatures<Real> TiledHead<Real>::cotangent(const MatrixOf<Real>& gy) const {
                        .k = MatrixOf<Real>::Zero(n, m),
                        .v = MatrixOf<Real>::Zero(n, w)};
   MatrixOf<Real> gs, scratch;
-  for (const Tile& t : tiles(n, mask_)) {
+  for (const Tile& t : tiles(n, weighting_.mask)) {
     const ConstView<Real> gy_tile = view(gy, t.of_rows(w));
     gs.resize(t.rows, t.cols);
     gemm<Real>(as_is(gy_tile), transposed(view(at_.v, t.of_seen(w))), view(gs));
     const ConstView<Real> p = weights(t, scratch);
-    // gS = P ∘ (gP − ⟨P, gP⟩); by gP = gy vᵀ the mean is ⟨gy, y⟩
+    // gS = P ∘ (gP − ⟨P, gP⟩), where by gP = gy vᵀ the mean is ⟨gy, y⟩; or
+    // P ∘ (1 − P) ∘ gP
     for (Index r = 0; r < t.rows; ++r) {
+      if (weighting_.sigmoid_shift) {
+        gs.row(r).array() *= p.row(r).array() * (1 - p.row(r).array());
+        continue;
+      }
       const Real mean = gy.row(t.begin + r).dot(y_.row(t.begin + r));
       gs.row(r).array() = p.row(r).array() * (gs.row(r).array() - mean);
     }

@@ -8,8 +8,8 @@ namespace lipscope {
 
 /// One head at a point, as HeadState is, for speed and length: the rows of P
 /// are visited in tiles that stay in cache, what a causal mask hides is never
-/// touched, and P is either kept or rebuilt tile by tile from q, k and the
-/// log-sum-exp of each row, so that no n² memory is needed.
+/// touched, and P is either kept or rebuilt tile by tile from q, k and two
+/// numbers for each row, so that no n² memory is needed.
 ///
 /// Everything runs on the calling thread. It agrees with head.h to rounding.
 template <class Real>
@@ -17,7 +17,7 @@ class TiledHead {
  public:
   enum class Keep { weights, nothing };  ///< P, or what rebuilds it
 
-  TiledHead(HeadFeatures<Real> at, Mask mask, Keep keep);
+  TiledHead(HeadFeatures<Real> at, Weighting weighting, Keep keep);
 
   const HeadFeatures<Real>& at() const { return at_; }
 
@@ -38,11 +38,15 @@ class TiledHead {
   static std::vector<Tile> tiles(Index n, Mask mask);
   MatrixOf<Real> scores(const Tile& tile) const;
   ConstView<Real> weights(const Tile& tile, MatrixOf<Real>& scratch) const;
+  void weigh(const Tile& tile, MatrixOf<Real>& scores) const;
 
   HeadFeatures<Real> at_;
-  Mask mask_;
+  Weighting weighting_;
   MatrixOf<Real> y_;
-  VectorOf<Real> log_sums_;           // of each row of scores, as of exp
+  // of each row of scores, for a softmax: the largest, and 1/Σ exp(s −
+  // largest). Their log-sum-exp in one number would lose what large scores
+  // round away
+  VectorOf<Real> largest_, shares_;
   std::vector<MatrixOf<Real>> kept_;  // P, tile by tile, or nothing
 };
 

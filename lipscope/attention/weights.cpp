@@ -29,6 +29,10 @@ std::string name_of(Kind kind) {
       return "l2";
     case Kind::l2_untied:
       return "l2-untied";
+    case Kind::cosine:
+      return "cosine";
+    case Kind::sigmoid:
+      return "sigmoid";
   }
   throw std::invalid_argument("name_of: no such kind");
 }

@@ -78,7 +78,7 @@ std::vector<Identity> self_test() {
   Identity oracle{"J is the closed form, entry by entry", 0, 1e-12};
   Identity single{"f32 agrees with f64", 0, 1e-4};
   Identity lanczos{"Golub-Kahan finds the dense SVD's norm", 0, 1e-6};
-  for (const Kind kind : {Kind::dot, Kind::l2, Kind::l2_untied})
+  for (const Kind kind : all_kinds)
     for (const Mask mask : {Mask::none, Mask::causal}) {
       const Rng rng = Rng(7).split(static_cast<int>(kind));
       const Index n = 7, d = 12;

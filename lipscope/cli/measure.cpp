@@ -200,6 +200,7 @@ int run(Options o) {
       AttentionOptions options{.kind = layer.kind,
                                .mask = selection.mask,
                                .project = selection.project,
+                               .cosine = layer.cosine,
                                .threads = o.solver.threads,
                                .memory = o.memory};
       if (head) options.heads = {*head};

@@ -77,6 +77,7 @@ Layer random_layer(const SourceOptions& o) {
   Layer layer;
   layer.kind = parse_kind(o.kind);
   layer.name = "random " + o.random;
+  layer.cosine = o.cosine;
   AttentionWeights& w = layer.weights;
   w.heads = heads;
   w.query = scale * gaussian(d, columns, rng.split(0));
@@ -94,6 +95,7 @@ Layer stored_layer(const SourceOptions& o) {
   Layer layer;
   layer.kind = parse_kind(o.kind);
   layer.name = o.weights;
+  layer.cosine = o.cosine;
   layer.sha256 = sha256_file(o.weights);
 
   const auto matrix = [&](const char* name) {
@@ -175,8 +177,22 @@ void declare_source(CLI::App& app, SourceOptions& o) {
       ->check(CLI::PositiveNumber)
       ->group(group);
   app.add_option("--kind", o.kind,
-                 "how tokens are compared: dot, l2 (tied, Lipschitz) or "
-                 "l2-untied")
+                 "how tokens are compared: dot, l2 (tied, Lipschitz), "
+                 "l2-untied, cosine or sigmoid")
+      ->capture_default_str()
+      ->group(group);
+
+  app.add_option("--tau", o.cosine.tau, "cosine: scale of the scores")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--nu", o.cosine.nu, "cosine: scale of the values")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--epsilon", o.cosine.epsilon,
+                 "cosine: added to squared lengths")
+      ->check(CLI::PositiveNumber)
       ->capture_default_str()
       ->group(group);
 
@@ -204,10 +220,10 @@ void declare_source(CLI::App& app, SourceOptions& o) {
 }
 
 Kind parse_kind(const std::string& name) {
-  for (const Kind kind : {Kind::dot, Kind::l2, Kind::l2_untied})
+  for (const Kind kind : all_kinds)
     if (name == name_of(kind)) return kind;
-  throw InputError(
-      fmt::format("--kind {}: expected dot, l2 or l2-untied", name));
+  throw InputError(fmt::format(
+      "--kind {}: expected dot, l2, l2-untied, cosine or sigmoid", name));
 }
 
 std::vector<Index> parse_lengths(const std::string& text) {

@@ -15,6 +15,7 @@ struct SourceOptions {
   std::string random;   ///< "d=768,heads=12": a layer made up
   Index num_heads = 0;
   std::string kind = "dot";
+  CosineScales cosine;  ///< of kind cosine
 
   std::string input;    ///< X.npy
   std::string lengths;  ///< "2:100:2" or "8,32,128", of generated tokens
@@ -29,6 +30,7 @@ void declare_source(CLI::App& app, SourceOptions& options);
 struct Layer {
   AttentionWeights weights;
   Kind kind = Kind::dot;
+  CosineScales cosine;
   std::string name;  ///< the file, or the recipe
   std::optional<std::string> sha256;
   Matrix x;  ///< the tokens that came with the weights, or empty

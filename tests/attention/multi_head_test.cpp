@@ -126,7 +126,7 @@ TEST(MultiHeadAttention, ChosenHeadsWithoutProjectionAreItsColumns) {
 }
 
 TEST(MultiHeadAttention, StackedSequencesDoNotSeeEachOther) {
-  for (const Kind kind : {Kind::dot, Kind::l2, Kind::l2_untied})
+  for (const Kind kind : all_kinds)
     for (const Mask mask : {Mask::none, Mask::causal}) {
       const LayerCase c{.kind = kind, .mask = mask, .heads = 2, .biases = true};
       const AttentionWeights weights = test::random_layer(c);
@@ -144,7 +144,7 @@ TEST(MultiHeadAttention, StackedSequencesDoNotSeeEachOther) {
 }
 
 TEST(MultiHeadAttention, HasTheSameBitsForAnyNumberOfThreads) {
-  for (const Kind kind : {Kind::dot, Kind::l2, Kind::l2_untied}) {
+  for (const Kind kind : all_kinds) {
     const LayerCase c{.kind = kind, .heads = 4, .n = 301, .d = 520};
     const AttentionWeights weights = test::random_layer(c);
     const MatrixOf<float> x = test::random_tokens(c).cast<float>();

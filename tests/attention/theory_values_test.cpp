@@ -81,6 +81,34 @@ TEST(DotProduct, ReactsLikeTheRootOfItsLength) {
   EXPECT_NEAR(norm2(jacobian(w, {.mask = Mask::causal}, x)), 6.0977, 5e-5);
 }
 
+TEST(Sigmoid, WithoutQueriesAddsEveryTokenByItsShare) {
+  // σ(−log n) = 1/(1 + n) for each token seen, with the full n: J = 11ᵀ/(1+n)
+  const Matrix J = jacobian(one_by_one(0, 1, 3), {.kind = Kind::sigmoid},
+                            column({1, -2, 5}));
+  EXPECT_LT((J - Matrix::Constant(3, 3, 3.0 / 4)).norm(), 1e-15);
+  const Matrix masked = jacobian(one_by_one(0, 1, 3),
+                                 {.kind = Kind::sigmoid, .mask = Mask::causal},
+                                 column({1, -2, 5}));
+  EXPECT_NEAR(masked(0, 0), 3.0 / 4, 1e-15);
+  EXPECT_EQ(masked(0, 1), 0.0);
+}
+
+TEST(Sigmoid, KeyAndValueBiasesAct) {
+  AttentionWeights w = one_by_one(1, 1, 1);
+  const Matrix x = column({0.5, -1});
+  const Matrix without = jacobian(w, {.kind = Kind::sigmoid}, x);
+  w.value_bias = Vector::Ones(1);
+  EXPECT_GT((jacobian(w, {.kind = Kind::sigmoid}, x) - without).norm(), 1e-2);
+}
+
+TEST(Cosine, OfOneTokenIsItsNormalisedValue) {
+  // d(ν z/√(z² + ε)) = ν ε/(z² + ε)^{3/2} at z = v x: v = 2, x = 3, ε = 64
+  AttentionOptions options{.kind = Kind::cosine};
+  options.cosine = {.tau = 10, .nu = 5, .epsilon = 64};
+  const Matrix J = jacobian(one_by_one(1, 1, 2), options, column({3}));
+  EXPECT_NEAR(J(0, 0), 2 * 5 * 64 / 1000.0, 1e-14);
+}
+
 TEST(L2, ReachesTheClosedFormInTheInfNorm) {
   // token 0 and (n−1)/2 tokens at each of ±√(p+1), p e^{p+1} = n − 1: the row
   // sum of token 0 is 4p − 1 + 2/(p+1)

@@ -40,14 +40,16 @@ TYPED_TEST(TiledHeadOf, AgreesWithTheReferenceInBothMemoryModes) {
   // one token; less than a tile; whole tiles; tiles and a rest
   for (const Index n : {1, 2, 17, 128, 129, 300, 640})
     for (const Mask mask : {Mask::none, Mask::causal})
-      for (const bool l2 : {false, true}) {
+      for (const std::string kind : {"dot", "l2", "sigmoid"}) {
         HeadFeatures<Real> at = random_features<Real>(n, 7, 5, 1);
-        if (l2) at = l2_features(at);
+        Weighting weighting{.mask = mask};
+        if (kind == "l2") at = l2_features(at);
+        if (kind == "sigmoid") weighting.sigmoid_shift = -1.5;
         const auto d = random_features<Real>(n, at.q.cols(), 5, 2);
         const MatrixOf<Real> gy = gaussian(n, 5, Rng(3)).template cast<Real>();
-        const HeadState<Real> reference = head_state(at, mask);
+        const HeadState<Real> reference = head_state(at, weighting);
         for (const auto keep : {Tiled::Keep::weights, Tiled::Keep::nothing}) {
-          const Tiled tiled(at, mask, keep);
+          const Tiled tiled(at, weighting, keep);
           this->expect_close(tiled.value(), head_forward(reference), "y", n);
           this->expect_close(tiled.tangent(d), head_tangent(reference, d), "dy",
                              n);

@@ -31,7 +31,7 @@ struct LayerCase {
 /// Every kind, mask, number of heads from 1 to 4, width, bias and projection.
 inline std::vector<LayerCase> all_layer_cases() {
   std::vector<LayerCase> cases;
-  for (const Kind kind : {Kind::dot, Kind::l2, Kind::l2_untied})
+  for (const Kind kind : all_kinds)
     for (const Mask mask : {Mask::none, Mask::causal})
       for (const Index heads : {1, 2, 3, 4})
         for (const bool fills : {true, false})
