@@ -3,15 +3,14 @@
 
 #include <benchmark/benchmark.h>
 
-#include "lipscope/attention/multi_head.h"
+#include "bench/layer.h"
 #include "lipscope/core/gemm_peak.h"
-#include "lipscope/core/rng.h"
 
 namespace {
 
 using namespace lipscope;
 
-constexpr Index d = 768, heads = 12;
+using bench::d;
 
 // of a 2048³ product on all cores, measured once in this run
 double peak() {
@@ -19,22 +18,12 @@ double peak() {
   return gflops;
 }
 
-AttentionWeights layer() {
-  AttentionWeights w;
-  w.heads = heads;
-  w.query = 0.02 * gaussian(d, d, Rng(1));
-  w.key = 0.02 * gaussian(d, d, Rng(2));
-  w.value = 0.02 * gaussian(d, d, Rng(3));
-  w.output = 0.02 * gaussian(d, d, Rng(4));
-  return w;
-}
-
 // JᵀJ v: 16nd² for the projections both ways, 16n²d between tokens, of which a
 // causal mask leaves half
 void gram(benchmark::State& state) {
   const Index n = state.range(0);
   const Mask mask = state.range(1) ? Mask::causal : Mask::none;
-  const MultiHeadAttention<float> f(layer(), {.mask = mask});
+  const MultiHeadAttention<float> f(bench::layer(), {.mask = mask});
   const auto J = f.linearize(gaussian(n, d, Rng(5)).cast<float>());
   const VectorOf<float> v = random_direction(n * d, Rng(6)).cast<float>();
 

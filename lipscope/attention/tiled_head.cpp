@@ -105,6 +105,20 @@ ConstView<Real> TiledHead<Real>::weights(const Tile& t,
   return view(std::as_const(scratch));
 }
 
+// t ↦ P' t row by row, the symmetric derivative of the weights at P
+template <class Real>
+void TiledHead<Real>::differentiate(const ConstView<Real>& p,
+                                    MatrixOf<Real>& t) const {
+  for (Index r = 0; r < t.rows(); ++r) {
+    if (weighting_.sigmoid_shift) {
+      t.row(r).array() *= p.row(r).array() * (1 - p.row(r).array());
+    } else {
+      const Real mean = p.row(r).dot(t.row(r));
+      t.row(r).array() = p.row(r).array() * (t.row(r).array() - mean);
+    }
+  }
+}
+
 template <class Real>
 MatrixOf<Real> TiledHead<Real>::tangent(const HeadFeatures<Real>& d) const {
   const Index n = at_.q.rows(), m = at_.q.cols();
@@ -121,14 +135,7 @@ MatrixOf<Real> TiledHead<Real>::tangent(const HeadFeatures<Real>& d) const {
                view(ds));
     const ConstView<Real> p = weights(t, scratch);
     // dP = P ∘ (dS − ⟨P, dS⟩), or P ∘ (1 − P) ∘ dS; P is 0 where it is hidden
-    for (Index r = 0; r < t.rows; ++r) {
-      if (weighting_.sigmoid_shift) {
-        ds.row(r).array() *= p.row(r).array() * (1 - p.row(r).array());
-        continue;
-      }
-      const Real mean = p.row(r).dot(ds.row(r));
-      ds.row(r).array() = p.row(r).array() * (ds.row(r).array() - mean);
-    }
+    differentiate(p, ds);
     // dy = dP v + P dv
     const View<Real> out = view(dy, t.of_rows(dy.cols()));
     gemm<Real>(as_is(ds), as_is(view(at_.v, t.of_seen(at_.v.cols()))), out);
@@ -150,16 +157,9 @@ HeadFeatures<Real> TiledHead<Real>::cotangent(const MatrixOf<Real>& gy) const {
     gs.resize(t.rows, t.cols);
     gemm<Real>(as_is(gy_tile), transposed(view(at_.v, t.of_seen(w))), view(gs));
     const ConstView<Real> p = weights(t, scratch);
-    // gS = P ∘ (gP − ⟨P, gP⟩), where by gP = gy vᵀ the mean is ⟨gy, y⟩; or
-    // P ∘ (1 − P) ∘ gP
-    for (Index r = 0; r < t.rows; ++r) {
-      if (weighting_.sigmoid_shift) {
-        gs.row(r).array() *= p.row(r).array() * (1 - p.row(r).array());
-        continue;
-      }
-      const Real mean = gy.row(t.begin + r).dot(y_.row(t.begin + r));
-      gs.row(r).array() = p.row(r).array() * (gs.row(r).array() - mean);
-    }
+    // gS = P ∘ (gP − ⟨P, gP⟩), or P ∘ (1 − P) ∘ gP. The mean is also ⟨gy, y⟩,
+    // but taken from another sum it would not cancel what rounding left here
+    differentiate(p, gs);
     gemm<Real>(as_is(gs), as_is(view(at_.k, t.of_seen(m))),
                view(g.q, t.of_rows(m)));
     gemm<Real>(transposed(gs), as_is(view(at_.q, t.of_rows(m))),

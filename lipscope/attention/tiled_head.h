@@ -39,6 +39,7 @@ class TiledHead {
   MatrixOf<Real> scores(const Tile& tile) const;
   ConstView<Real> weights(const Tile& tile, MatrixOf<Real>& scratch) const;
   void weigh(const Tile& tile, MatrixOf<Real>& scores) const;
+  void differentiate(const ConstView<Real>& p, MatrixOf<Real>& t) const;
 
   HeadFeatures<Real> at_;
   Weighting weighting_;

@@ -60,6 +60,7 @@ inline Outcome lipscope(const std::string& arguments) {
 /// Starts the program and kills it after so many milliseconds. Whether it was
 /// still alive then.
 inline bool kill_after(int milliseconds, const std::string& arguments) {
+  std::fflush(nullptr);  // or the child would print our buffers once more
   const pid_t child = fork();
   if (child == 0) {
     std::freopen("/dev/null", "w", stdout);

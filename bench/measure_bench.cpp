@@ -1,0 +1,70 @@
+// Whole measurements of a GPT-2-sized layer, testimony in f64 included: the
+// linearisation, the search and the witness.
+
+#include <benchmark/benchmark.h>
+
+#include <cmath>
+
+#include "bench/layer.h"
+#include "lipscope/spectral/estimate.h"
+
+namespace {
+
+using namespace lipscope;
+
+// a residual of 5e-3 leaves the value itself good to 1e-4; `error` shows it
+constexpr double tolerance = 5e-3;
+
+std::vector<Measurement> run(const AttentionWeights& weights,
+                             const AttentionOptions& options, const Matrix& x,
+                             double to) {
+  const MultiHeadAttention<float> search(weights, options);
+  const MultiHeadAttention<double> witness(weights, options);
+  return measure_norms(search, witness, x,
+                       {.tolerance = to, .sequences = options.sequences});
+}
+
+void measure(benchmark::State& state) {
+  const AttentionWeights weights = bench::layer();
+  const AttentionOptions options{.mask = state.range(1) ? Mask::causal
+                                                        : Mask::none};
+  const Matrix x = gaussian(state.range(0), bench::d, Rng(5));
+  Measurement m;
+  for (auto _ : state) m = run(weights, options, x, tolerance).front();
+
+  const double exact = run(weights, options, x, 1e-5).front().lower;
+  state.counters["steps"] = m.steps;
+  state.counters["error"] = std::abs(m.lower - exact) / exact;
+}
+BENCHMARK(measure)
+    ->ArgNames({"n", "causal"})
+    ->ArgsProduct({{128, 512, 1024}, {0, 1}})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+
+// ten sequences of 32 tokens: together, or one after the other
+void sweep(benchmark::State& state) {
+  const AttentionWeights weights = bench::layer();
+  const Index count = 10, n = 32;
+  const bool together = state.range(0) == 1;
+  const Matrix x = gaussian(count * n, bench::d, Rng(5));
+  for (auto _ : state) {
+    if (together) {
+      AttentionOptions options;
+      options.sequences = count;
+      benchmark::DoNotOptimize(run(weights, options, x, tolerance));
+    } else {
+      for (Index i = 0; i < count; ++i)
+        benchmark::DoNotOptimize(
+            run(weights, {}, x.middleRows(i * n, n), tolerance));
+    }
+  }
+}
+BENCHMARK(sweep)
+    ->ArgName("together")
+    ->Arg(0)
+    ->Arg(1)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+
+}  // namespace
