@@ -19,7 +19,9 @@ release: setup
 	@cmake --preset release
 	@cmake --build --preset release
 
-quickstart: release
+quickstart: setup
+	@cmake --preset release
+	@cmake --build --preset release --target lipscope_cli
 	@tools/quickstart $(PROGRAM)
 
 check: release format-check layers
