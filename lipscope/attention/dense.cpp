@@ -24,19 +24,19 @@ struct Head {
 Head cut(const AttentionWeights& w, const AttentionOptions& o, Index slot) {
   const Index h = o.heads[slot], k = w.query_width(), width = w.value_width();
   const bool tied = o.kind == Kind::l2;
-  const auto bias = [&](const Vector& b) {
-    return b.size() == 0 ? Row(Row::Zero(k))
-                         : Row(b.segment(h * k, k).transpose());
+  // queries of head h meet the keys and values of group g
+  const Index g = w.key_heads == 0 ? h : h * w.key_heads / w.heads;
+  const auto bias = [&](const Vector& b, Index head, Index size) {
+    return b.size() == 0 ? Row(Row::Zero(size))
+                         : Row(b.segment(head * size, size).transpose());
   };
   Head head;
   head.wq = w.query.middleCols(h * k, k);
-  head.wk = (tied ? w.query : w.key).middleCols(h * k, k);
-  head.bq = bias(w.query_bias);
-  head.bk = bias(tied ? w.query_bias : w.key_bias);
-  head.wv = w.value.middleCols(h * width, width);
-  head.bv = w.value_bias.size() == 0
-                ? Row(Row::Zero(width))
-                : Row(w.value_bias.segment(h * width, width).transpose());
+  head.wk = tied ? head.wq : Matrix(w.key.middleCols(g * k, k));
+  head.bq = bias(w.query_bias, h, k);
+  head.bk = tied ? head.bq : bias(w.key_bias, g, k);
+  head.wv = w.value.middleCols(g * width, width);
+  head.bv = bias(w.value_bias, g, width);
   if (o.project && w.output.size() > 0) {
     head.out = w.output.middleRows(h * width, width);
   } else {
@@ -111,11 +111,23 @@ Feature normalized(const Row& z, double epsilon) {
   return {unit, (identity - unit.transpose() * unit) / r};
 }
 
-// sigmoid and cosine: from the gradient of each score
+// the rotation of position p, from the right: planes (i, i + k/2)
+Matrix rotation(const AttentionOptions& o, Index k, Index p) {
+  Matrix r = Matrix::Identity(k, k);
+  for (Index i = 0; o.rope_theta && i < k / 2; ++i) {
+    const double angle = p / std::pow(*o.rope_theta, 2.0 * i / k);
+    r(i, i) = r(i + k / 2, i + k / 2) = std::cos(angle);
+    r(i, i + k / 2) = std::sin(angle);
+    r(i + k / 2, i) = -std::sin(angle);
+  }
+  return r;
+}
+
+// sigmoid, cosine and rotated heads: from the gradient of each score
 void add_head_by_scores(const Head& head, const AttentionOptions& o,
                         const Matrix& x, Matrix& jacobian) {
   const Index n = x.rows(), d = x.cols(), e = head.out.cols();
-  const bool cosine = o.kind == Kind::cosine;
+  const bool cosine = o.kind == Kind::cosine, l2 = o.kind == Kind::l2_untied;
   const double root = std::sqrt(static_cast<double>(head.wq.cols()));
   const double scale = cosine ? o.cosine.tau : 1 / root;
 
@@ -123,9 +135,13 @@ void add_head_by_scores(const Head& head, const AttentionOptions& o,
     return cosine ? normalized(z, o.cosine.epsilon) : plain(z);
   };
   std::vector<Feature> q(n), k(n), v(n);
+  std::vector<Matrix> wq(n), wk(n);  // as seen from each position
   for (Index i = 0; i < n; ++i) {
-    q[i] = feature(x.row(i) * head.wq + head.bq);
-    k[i] = feature(x.row(i) * head.wk + head.bk);
+    const Matrix turn = rotation(o, head.wq.cols(), i);
+    wq[i] = head.wq * turn;
+    wk[i] = head.wk * turn;
+    q[i] = feature(x.row(i) * wq[i] + head.bq * turn);
+    k[i] = feature(x.row(i) * wk[i] + head.bk * turn);
     v[i] = feature(x.row(i) * head.wv + head.bv);
     if (cosine) {
       v[i].value *= o.cosine.nu;
@@ -136,8 +152,10 @@ void add_head_by_scores(const Head& head, const AttentionOptions& o,
   for (Index i = 0; i < n; ++i) {
     const Index seen = visible(o.mask, i, n);
     Row p(seen), slope(seen), centre = Row::Zero(head.wv.cols());
-    for (Index j = 0; j < seen; ++j) p[j] = scale * q[i].value.dot(k[j].value);
-    if (cosine) {
+    for (Index j = 0; j < seen; ++j)
+      p[j] = scale * (l2 ? -(q[i].value - k[j].value).squaredNorm()
+                         : q[i].value.dot(k[j].value));
+    if (o.kind != Kind::sigmoid) {
       p = (p.array() - p.maxCoeff()).exp();
       p /= p.sum();
       slope = p;
@@ -148,8 +166,11 @@ void add_head_by_scores(const Head& head, const AttentionOptions& o,
       slope = p.array() * (1 - p.array());
     }
     for (Index j = 0; j < seen; ++j) {
-      const Row from_j = scale * q[i].value * k[j].slope * head.wk.transpose();
-      const Row from_i = scale * k[j].value * q[i].slope * head.wq.transpose();
+      const Row gap = 2 * (q[i].value - k[j].value);
+      const Row along_k = l2 ? gap : q[i].value;  // ∂s/∂k_j over the scale
+      const Row along_q = l2 ? Row(-gap) : k[j].value;
+      const Row from_j = scale * along_k * k[j].slope * wk[j].transpose();
+      const Row from_i = scale * along_q * q[i].slope * wq[i].transpose();
       const Row value = v[j].value - centre;
       const Matrix B =
           slope[j] * from_j.transpose() * value + p[j] * head.wv * v[j].slope;
@@ -170,6 +191,8 @@ Matrix dense_jacobian(const AttentionWeights& weights,
   require(x.cols() == weights.features(),
           "dense_jacobian: tokens have {} features, the layer reads {}",
           x.cols(), weights.features());
+  require(!options.rope_theta || options.kind != Kind::l2,
+          "dense_jacobian: tied l2 attention is not rotated");
   AttentionOptions chosen = options;
   if (chosen.heads.empty()) {
     chosen.heads.resize(weights.heads);
@@ -182,7 +205,8 @@ Matrix dense_jacobian(const AttentionWeights& weights,
                       : slots * weights.value_width();
   Matrix jacobian = Matrix::Zero(x.rows() * e, x.size());
   for (Index slot = 0; slot < slots; ++slot)
-    if (chosen.kind == Kind::cosine || chosen.kind == Kind::sigmoid)
+    if (chosen.kind == Kind::cosine || chosen.kind == Kind::sigmoid ||
+        chosen.rope_theta)
       add_head_by_scores(cut(weights, chosen, slot), chosen, x, jacobian);
     else
       add_head(cut(weights, chosen, slot), chosen, x, jacobian);

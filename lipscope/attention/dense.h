@@ -25,6 +25,10 @@ namespace lipscope {
 ///         sigmoid: P' = P(1 − P), c_i = 0; cosine: P' = P, c_i = Σ_j P_ij v_j,
 ///         and each N(z) = z/√(|z|² + ε) has ∂N/∂z = (I − NᵀN)/√(|z|² + ε)
 ///
+///   rotary positions: the same, with W_Q and b_Q of token i and W_K and b_K of
+///         token j followed by the rotations of their places; dot and
+///         l2-untied have P' = P and c_i as cosine has
+///
 /// V = W_V W_O,h projected, W_V in the head's own columns otherwise; heads add
 /// up. One sequence only.
 Matrix dense_jacobian(const AttentionWeights& weights,

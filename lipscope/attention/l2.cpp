@@ -52,11 +52,11 @@ HeadFeatures<Real> l2_features_cotangent(const HeadFeatures<Real>& at,
 
 Matrix l2_value(const AttentionWeights& w) {
   const Index k = w.query_width(), width = w.value_width();
-  Matrix value(w.value.rows(), w.value.cols());
+  Matrix value(w.value.rows(), w.heads * width);
   for (Index h = 0; h < w.heads; ++h) {
     const auto query = w.query.middleCols(h * k, k);
     const Matrix inner =
-        query.transpose() * w.value.middleCols(h * width, width);
+        query.transpose() * w.value.middleCols(w.key_head(h) * width, width);
     value.middleCols(h * width, width) =
         query * inner / std::sqrt(static_cast<double>(k));
   }

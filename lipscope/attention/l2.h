@@ -29,8 +29,9 @@ HeadFeatures<Real> l2_features_cotangent(const HeadFeatures<Real>& at,
                                          const HeadFeatures<Real>& g);
 
 /// The value weights that tied L2 attention applies to the tokens, A_h W_V for
-/// each head, A_h = W_Q W_Qᵀ/√k. Without the factor A_h the map is not
-/// Lipschitz: along null(W_Q) tokens grow and the weights do not notice.
+/// each of the H heads [d×H·w], A_h = W_Q W_Qᵀ/√k. Without the factor A_h the
+/// map is not Lipschitz: along null(W_Q) tokens grow and the weights do not
+/// notice.
 Matrix l2_value(const AttentionWeights& weights);
 
 }  // namespace lipscope

@@ -65,6 +65,10 @@ MultiHeadAttention<Real>::MultiHeadAttention(const AttentionWeights& weights,
     taken[h] = true;
   }
   heads_ = static_cast<Index>(options_.heads.size());
+  std::vector<Index> key_heads;  // with repeats where a group shares one
+  for (const Index h : options_.heads) key_heads.push_back(weights.key_head(h));
+  if (options_.rope_theta)
+    require_rotatable(*options_.rope_theta, query_width_, options_.kind);
 
   const Index k = query_width_, w = value_width_, d = weights.features();
   const bool tied = options_.kind == Kind::l2;
@@ -82,13 +86,13 @@ MultiHeadAttention<Real>::MultiHeadAttention(const AttentionWeights& weights,
   }
   if (!tied) {
     projection.middleCols(heads_ * k, keys) =
-        columns_of(weights.key, options_.heads, k);
-    bias.segment(heads_ * k, keys) =
-        entries_of(weights.key_bias, options_.heads, k);
+        columns_of(weights.key, key_heads, k);
+    bias.segment(heads_ * k, keys) = entries_of(weights.key_bias, key_heads, k);
   }
   projection.rightCols(heads_ * w) =
-      columns_of(tied ? l2_value(weights) : weights.value, options_.heads, w);
-  bias.tail(heads_ * w) = entries_of(weights.value_bias, options_.heads, w);
+      tied ? columns_of(l2_value(weights), options_.heads, w)
+           : columns_of(weights.value, key_heads, w);
+  bias.tail(heads_ * w) = entries_of(weights.value_bias, key_heads, w);
 
   projection_ = projection.cast<Real>();
   projection_bias_ = bias.cast<Real>();
@@ -123,10 +127,12 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
         product(as_is(x), as_is(map.projection_), map.options_.threads);
     projected.rowwise() += map.projection_bias_.transpose();
 
+    if (map.options_.rope_theta)
+      rope_.emplace(n_, map.query_width_, *map.options_.rope_theta);
     heads_.resize(map.options_.sequences * map.heads_);
     if (map.options_.kind == Kind::cosine) raw_.resize(heads_.size());
     for_each_head([&](Index slot) {
-      HeadFeatures<Real> raw = slice(projected, slot);
+      HeadFeatures<Real> raw = rotated(slice(projected, slot));
       heads_[slot].emplace(features(raw), weighting(), keep());
       if (map.options_.kind == Kind::cosine) raw_[slot] = std::move(raw);
     });
@@ -145,7 +151,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     MatrixOf<Real> dy(tokens_, map_.heads_ * map_.value_width_);
     for_each_head([&](Index slot) {
       head_block(dy, slot) = heads_[slot]->tangent(
-          features_tangent(slot, slice(dprojected, slot)));
+          features_tangent(slot, rotated(slice(dprojected, slot))));
     });
     return flatten(project(std::move(dy)));
   }
@@ -165,7 +171,9 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     for_each_head([&](Index slot) {
       HeadFeatures<Real> back =
           heads_[slot]->cotangent(MatrixOf<Real>(head_block(gy, slot)));
-      unslice(features_cotangent(slot, std::move(back)), slot, gprojected);
+      back = features_cotangent(slot, std::move(back));
+      if (rope_) rope_->unrotate(back);
+      unslice(back, slot, gprojected);
     });
     VectorOf<Real> gx(cols());
     product_into(as_is(gprojected), transposed(map_.projection_),
@@ -191,6 +199,12 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     const Index work = n_ * (n_ + map_.projection_.rows()) * map_.query_width_;
     parallel_for(map_.options_.sequences * map_.heads_,
                  work < (Index{1} << 19) ? 1 : map_.options_.threads, task);
+  }
+
+  // rotated to their positions; linear, so the same for tangents
+  HeadFeatures<Real> rotated(HeadFeatures<Real> f) const {
+    if (rope_) rope_->rotate(f);
+    return f;
   }
 
   // projections to what a head compares and mixes, as the kind says
@@ -301,6 +315,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
   Index tokens_, n_;  // in all, and of one sequence
   std::vector<std::optional<TiledHead<Real>>> heads_;
   std::vector<HeadFeatures<Real>> raw_;  // for Kind::cosine
+  std::optional<Rope<Real>> rope_;
 };
 
 template <class Real>

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "lipscope/attention/cosine.h"
+#include "lipscope/attention/rope.h"
 #include "lipscope/attention/weights.h"
 #include "lipscope/operators/map.h"
 
@@ -15,7 +17,11 @@ struct AttentionOptions {
   bool project = true;       ///< through the output projection, if there is one
   Index sequences = 1;       ///< of equal length, laid under one another
   CosineScales cosine = {};  ///< of Kind::cosine
-  int threads = 0;           ///< 0: all cores
+  /// The base θ of rotary positions, where q and k are rotated (see rope.h).
+  /// Not for Kind::l2: rotated tokens can be near each other while their values
+  /// are far apart, and the map would not be Lipschitz any more.
+  std::optional<double> rope_theta = {};
+  int threads = 0;  ///< 0: all cores
   /// Bytes that a Jacobian may keep of attention weights; beyond them they are
   /// rebuilt tile by tile at every product. 0: a quarter of the machine's.
   std::uint64_t memory = 0;

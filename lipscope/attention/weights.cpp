@@ -43,12 +43,16 @@ std::string name_of(Mask mask) {
 
 void require_sound(const AttentionWeights& w, Kind kind) {
   require(w.heads >= 1, "heads: {} heads", w.heads);
+  require(w.groups() >= 1 && w.heads % w.groups() == 0,
+          "heads: {} heads do not divide among {} key heads", w.heads,
+          w.groups());
   require(w.query.size() > 0, "q: no query weights");
   require(w.value.size() > 0, "v: no value weights");
   require(w.query.cols() % w.heads == 0,
           "q: {} columns do not divide into {} heads", w.query.cols(), w.heads);
-  require(w.value.cols() % w.heads == 0,
-          "v: {} columns do not divide into {} heads", w.value.cols(), w.heads);
+  require(w.value.cols() % w.groups() == 0,
+          "v: {} columns do not divide into {} heads", w.value.cols(),
+          w.groups());
   require(w.value.rows() == w.query.rows(), "v: {} rows, q has {}",
           w.value.rows(), w.query.rows());
 
@@ -56,12 +60,15 @@ void require_sound(const AttentionWeights& w, Kind kind) {
     require(w.key.size() == 0 && w.key_bias.size() == 0,
             "k: l2 attention is tied to q and has no key of its own");
   } else {
-    require(w.key.rows() == w.query.rows() && w.key.cols() == w.query.cols(),
-            "k: [{}x{}], q is [{}x{}]", w.key.rows(), w.key.cols(),
-            w.query.rows(), w.query.cols());
+    require(w.key.rows() == w.query.rows() &&
+                w.key.cols() == w.groups() * w.query_width(),
+            "k: [{}x{}], q is [{}x{}] with {} heads for {} key heads",
+            w.key.rows(), w.key.cols(), w.query.rows(), w.query.cols(), w.heads,
+            w.groups());
   }
-  require(w.output.size() == 0 || w.output.rows() == w.value.cols(),
-          "o: {} rows for {} columns of v", w.output.rows(), w.value.cols());
+  const Index mixed = w.heads * w.value_width();
+  require(w.output.size() == 0 || w.output.rows() == mixed,
+          "o: {} rows for {} columns of v", w.output.rows(), mixed);
   require(w.output.size() > 0 || w.output_bias.size() == 0,
           "o_bias: a bias of an output projection that is not there");
 

@@ -64,6 +64,8 @@ TEST_P(EveryLayer, IsTheSameInSinglePrecisionUpToRounding) {
 
 INSTANTIATE_TEST_SUITE_P(Layers, EveryLayer,
                          testing::ValuesIn(test::all_layer_cases()));
+INSTANTIATE_TEST_SUITE_P(GroupedAndRotated, EveryLayer,
+                         testing::ValuesIn(test::grouped_and_rotated_cases()));
 
 TEST(MultiHeadAttention, DerivativeHoldsAtTokensOfSizeOneHundred) {
   // small enough weights that P is not one-hot, so that there is something to
@@ -182,6 +184,70 @@ TEST(MultiHeadAttention, QueryBiasCancelsInTiedL2) {
   EXPECT_LT(relative(MultiHeadAttention<double>(weights, l2)(x), with), 1e-13);
 }
 
+TEST(MultiHeadAttention, GroupedHeadsAreHeadsWithTheSameKeysAndValues) {
+  for (const LayerCase& c : test::grouped_and_rotated_cases()) {
+    if (c.key_heads != 2) continue;
+    const AttentionWeights grouped = test::random_layer(c);
+    AttentionWeights repeated = grouped;
+    repeated.key_heads = 0;
+    repeated.value.resize(16, 16);
+    repeated.value_bias.resize(16);
+    if (c.kind != Kind::l2) {
+      repeated.key.resize(16, 16);
+      repeated.key_bias.resize(16);
+    }
+    for (const Index h : {0, 1, 2, 3}) {
+      const Index from = h < 2 ? 0 : 4;  // heads 0 and 1 share, 2 and 3 share
+      repeated.value.middleCols(4 * h, 4) = grouped.value.middleCols(from, 4);
+      repeated.value_bias.segment(4 * h, 4) =
+          grouped.value_bias.segment(from, 4);
+      if (c.kind == Kind::l2) continue;
+      repeated.key.middleCols(4 * h, 4) = grouped.key.middleCols(from, 4);
+      repeated.key_bias.segment(4 * h, 4) = grouped.key_bias.segment(from, 4);
+    }
+    AttentionOptions options = test::options_of(c);
+    options.heads = {3, 1};
+    const Matrix x = test::random_tokens(c);
+    EXPECT_LT(relative(MultiHeadAttention<double>(grouped, options)(x),
+                       MultiHeadAttention<double>(repeated, options)(x)),
+              1e-14)
+        << c.name();
+  }
+}
+
+TEST(MultiHeadAttention, RotatedScoresDependOnDistancesInTheSequence) {
+  // two equal tokens in other places: a window that moves along a periodic
+  // text sees the same under rotary positions
+  LayerCase c{.mask = Mask::none, .heads = 2, .n = 4, .d = 8, .rope = true};
+  const AttentionWeights weights = test::random_layer(c);
+  const MultiHeadAttention<double> f(weights, test::options_of(c));
+  const MultiHeadAttention<double> plain(weights, {});
+  const Matrix token = test::random_tokens(c).topRows(1);
+  const Matrix other = test::random_tokens(c).bottomRows(1);
+  Matrix x(4, 8);
+  x << token, other, token, other;
+  // unrotated attention cannot tell the two apart; rotated can, without a mask,
+  // unless the sequence is stacked as two
+  EXPECT_LT((plain(x).row(0) - plain(x).row(2)).norm(), 1e-14);
+  EXPECT_GT((f(x).row(0) - f(x).row(2)).norm(), 1e-3);
+  AttentionOptions two = test::options_of(c);
+  two.sequences = 2;
+  const Matrix stacked = MultiHeadAttention<double>(weights, two)(x);
+  EXPECT_EQ(stacked.topRows(2), stacked.bottomRows(2));
+
+  // one plane, turned by hand: q = k = (1, 0), so that s_ij = cos(i − j)/√2
+  AttentionWeights plane;
+  plane.query = plane.key = Matrix::Zero(2, 2);
+  plane.query_bias = plane.key_bias = Vector::Unit(2, 0);
+  plane.value = Matrix::Identity(2, 2);
+  const Matrix y = MultiHeadAttention<double>(
+      plane, {.rope_theta = 7.0})(Matrix::Identity(2, 2));
+  const double near = std::exp(1 / std::sqrt(2.0));
+  const double far = std::exp(std::cos(1.0) / std::sqrt(2.0));
+  EXPECT_NEAR(y(0, 0), near / (near + far), 1e-15);
+  EXPECT_NEAR(y(1, 0), far / (near + far), 1e-15);
+}
+
 TEST(MultiHeadAttention, WithoutQueriesAttendsUniformly) {
   LayerCase c{.heads = 2};
   AttentionWeights weights = test::random_layer(c);
@@ -216,6 +282,20 @@ TEST(MultiHeadAttention, RefusesWhatDoesNotFit) {
   refuses([](AttentionWeights& w) { w.query(3, 4) = INFINITY; });
   refuses([](AttentionWeights& w) { w.value_bias = Vector::Zero(3); });
   refuses([](AttentionWeights& w) { w.key_bias = Vector::Constant(12, NAN); });
+  refuses([](AttentionWeights& w) { w.key_heads = 1; });
+  refuses([](AttentionWeights& w) { w.key_heads = 4; });
+  EXPECT_THROW(MultiHeadAttention<double>(good, {.rope_theta = -1.0}),
+               std::invalid_argument);
+  AttentionWeights odd = good;
+  odd.heads = 4;
+  EXPECT_THROW(MultiHeadAttention<double>(odd, {.rope_theta = 1e4}),
+               std::invalid_argument);
+  AttentionWeights tied = good;
+  tied.key.resize(0, 0);
+  EXPECT_NO_THROW(MultiHeadAttention<double>(tied, {.kind = Kind::l2}));
+  EXPECT_THROW(
+      MultiHeadAttention<double>(tied, {.kind = Kind::l2, .rope_theta = 1e4}),
+      std::invalid_argument);
   EXPECT_THROW(MultiHeadAttention<double>(good, {.kind = Kind::l2}),
                std::invalid_argument);
   EXPECT_THROW(MultiHeadAttention<double>(good, {.heads = {2}}),

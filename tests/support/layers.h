@@ -19,12 +19,15 @@ struct LayerCase {
   std::uint64_t seed = 0;
 
   Index n = 5, d = 12;
+  Index key_heads = 0;
+  bool rope = false;
 
   std::string name() const {
     return name_of(kind) + " mask " + name_of(mask) + " heads " +
            std::to_string(heads) + (fills ? " filling" : " narrow") +
-           (biases ? " biased" : "") + (output ? " projected" : "") + " seed " +
-           std::to_string(seed);
+           (biases ? " biased" : "") + (output ? " projected" : "") +
+           (key_heads > 0 ? " keys " + std::to_string(key_heads) : "") +
+           (rope ? " rotated" : "") + " seed " + std::to_string(seed);
   }
 };
 
@@ -42,6 +45,27 @@ inline std::vector<LayerCase> all_layer_cases() {
   return cases;
 }
 
+/// Heads that share keys and values, rotary positions, and both.
+inline std::vector<LayerCase> grouped_and_rotated_cases() {
+  std::vector<LayerCase> cases;
+  for (const Kind kind : all_kinds)
+    for (const Mask mask : {Mask::none, Mask::causal})
+      for (const Index key_heads : {0, 1, 2})
+        for (const bool rope : {false, true}) {
+          if ((key_heads == 0 && !rope) || (rope && kind == Kind::l2)) continue;
+          cases.push_back({.kind = kind,
+                           .mask = mask,
+                           .heads = 4,
+                           .biases = true,
+                           .output = key_heads != 1,
+                           .seed = cases.size(),
+                           .d = 16,
+                           .key_heads = key_heads,
+                           .rope = rope});
+        }
+  return cases;
+}
+
 inline AttentionWeights random_layer(const LayerCase& c) {
   const Rng rng(c.seed + 1);
   const Index d = c.d;
@@ -55,14 +79,16 @@ inline AttentionWeights random_layer(const LayerCase& c) {
 
   AttentionWeights layer;
   layer.heads = c.heads;
+  layer.key_heads = c.key_heads;
+  const Index groups = layer.groups();
   layer.query = scale * gaussian(d, c.heads * k, rng.split(0));
   layer.query_bias = bias(c.heads * k, 4);
   if (c.kind != Kind::l2) {
-    layer.key = scale * gaussian(d, c.heads * k, rng.split(1));
-    layer.key_bias = bias(c.heads * k, 5);
+    layer.key = scale * gaussian(d, groups * k, rng.split(1));
+    layer.key_bias = bias(groups * k, 5);
   }
-  layer.value = scale * gaussian(d, c.heads * w, rng.split(2));
-  layer.value_bias = bias(c.heads * w, 6);
+  layer.value = scale * gaussian(d, groups * w, rng.split(2));
+  layer.value_bias = bias(groups * w, 6);
   if (c.output) {
     layer.output = scale * gaussian(c.heads * w, d, rng.split(3));
     layer.output_bias = bias(d, 7);
@@ -75,7 +101,10 @@ inline Matrix random_tokens(const LayerCase& c, double size = 1.0) {
 }
 
 inline AttentionOptions options_of(const LayerCase& c) {
-  return {.kind = c.kind, .mask = c.mask};
+  // a small base, so that every plane of a narrow head turns
+  return {.kind = c.kind,
+          .mask = c.mask,
+          .rope_theta = c.rope ? std::optional(50.0) : std::nullopt};
 }
 
 }  // namespace lipscope::test
