@@ -13,8 +13,8 @@ ALLOWED = {
     "core": [],
     "operators": ["core"],
     "io": ["core"],
-    "attention": ["core", "operators"],
     "spectral": ["core", "operators"],
+    "attention": ["core", "operators", "spectral"],
     "cli": ["core", "operators", "io", "attention", "spectral"],
 }
 

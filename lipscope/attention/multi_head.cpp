@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "lipscope/attention/common_mode.h"
 #include "lipscope/attention/head.h"
 #include "lipscope/attention/l2.h"
 #include "lipscope/attention/tiled_head.h"
@@ -18,23 +19,27 @@
 namespace lipscope {
 namespace {
 
-// the chosen heads' blocks of `width` columns, side by side
-Matrix columns_of(const Matrix& m, const std::vector<Index>& heads,
-                  Index width) {
-  Matrix out(m.rows(), static_cast<Index>(heads.size()) * width);
+// the chosen heads' blocks of `width` columns, side by side, in columns of `to`
+// from `first` on
+template <class Real>
+void take_columns(const Matrix& from, const std::vector<Index>& heads,
+                  Index width, MatrixOf<Real>& to, Index first) {
   for (std::size_t s = 0; s < heads.size(); ++s)
-    out.middleCols(s * width, width) = m.middleCols(heads[s] * width, width);
-  return out;
+    to.middleCols(first + s * width, width) =
+        from.middleCols(heads[s] * width, width).template cast<Real>();
 }
 
 // the same of a bias, zero where there is none
-Vector entries_of(const Vector& bias, const std::vector<Index>& heads,
-                  Index width) {
-  Vector out = Vector::Zero(static_cast<Index>(heads.size()) * width);
-  if (bias.size() > 0)
-    for (std::size_t s = 0; s < heads.size(); ++s)
-      out.segment(s * width, width) = bias.segment(heads[s] * width, width);
-  return out;
+template <class Real>
+void take_entries(const Vector& from, const std::vector<Index>& heads,
+                  Index width, VectorOf<Real>& to, Index first) {
+  for (std::size_t s = 0; s < heads.size(); ++s) {
+    auto entries = to.segment(first + s * width, width);
+    if (from.size() == 0)
+      entries.setZero();
+    else
+      entries = from.segment(heads[s] * width, width).template cast<Real>();
+  }
 }
 
 std::uint64_t quarter_of_memory() {
@@ -73,33 +78,33 @@ MultiHeadAttention<Real>::MultiHeadAttention(const AttentionWeights& weights,
   const Index k = query_width_, w = value_width_, d = weights.features();
   const bool tied = options_.kind == Kind::l2;
   const Index keys = tied ? 0 : heads_ * k;
-  Matrix projection(d, heads_ * k + keys + heads_ * w);
-  Vector bias(projection.cols());
+  const Index values = heads_ * k + keys;  // where the columns of v begin
+  projection_.resize(d, values + heads_ * w);
+  projection_bias_.resize(projection_.cols());
 
-  projection.leftCols(heads_ * k) =
-      columns_of(weights.query, options_.heads, k);
-  bias.head(heads_ * k) = entries_of(weights.query_bias, options_.heads, k);
+  take_columns(weights.query, options_.heads, k, projection_, 0);
+  take_entries(weights.query_bias, options_.heads, k, projection_bias_, 0);
   if (options_.kind == Kind::dot || options_.kind == Kind::sigmoid) {
-    const double root = std::sqrt(static_cast<double>(k));
-    projection.leftCols(heads_ * k) /= root;
-    bias.head(heads_ * k) /= root;
+    const Real root = std::sqrt(static_cast<Real>(k));
+    projection_.leftCols(heads_ * k) /= root;
+    projection_bias_.head(heads_ * k) /= root;
   }
   if (!tied) {
-    projection.middleCols(heads_ * k, keys) =
-        columns_of(weights.key, key_heads, k);
-    bias.segment(heads_ * k, keys) = entries_of(weights.key_bias, key_heads, k);
+    take_columns(weights.key, key_heads, k, projection_, heads_ * k);
+    take_entries(weights.key_bias, key_heads, k, projection_bias_, heads_ * k);
   }
-  projection.rightCols(heads_ * w) =
-      tied ? columns_of(l2_value(weights), options_.heads, w)
-           : columns_of(weights.value, key_heads, w);
-  bias.tail(heads_ * w) = entries_of(weights.value_bias, key_heads, w);
+  if (tied)
+    take_columns(l2_value(weights), options_.heads, w, projection_, values);
+  else
+    take_columns(weights.value, key_heads, w, projection_, values);
+  take_entries(weights.value_bias, key_heads, w, projection_bias_, values);
 
-  projection_ = projection.cast<Real>();
-  projection_bias_ = bias.cast<Real>();
   if (options_.project && weights.output.size() > 0) {
-    output_ = columns_of(weights.output.transpose(), options_.heads, w)
-                  .transpose()
-                  .cast<Real>();
+    output_.resize(heads_ * w, weights.output.cols());
+    for (Index s = 0; s < heads_; ++s)
+      output_.middleRows(s * w, w) =
+          weights.output.middleRows(options_.heads[s] * w, w)
+              .template cast<Real>();
     output_bias_ = weights.output_bias.cast<Real>();
   }
 }
@@ -129,10 +134,12 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
 
     if (map.options_.rope_theta)
       rope_.emplace(n_, map.query_width_, *map.options_.rope_theta);
+    all_.resize(map.options_.sequences);
+    std::iota(all_.begin(), all_.end(), Index{0});
     heads_.resize(map.options_.sequences * map.heads_);
     if (map.options_.kind == Kind::cosine) raw_.resize(heads_.size());
-    for_each_head([&](Index slot) {
-      HeadFeatures<Real> raw = rotated(slice(projected, slot));
+    for_each_head(all_, [&](Index slot, Index place) {
+      HeadFeatures<Real> raw = rotated(slice(projected, place));
       heads_[slot].emplace(features(raw), weighting(), keep());
       if (map.options_.kind == Kind::cosine) raw_[slot] = std::move(raw);
     });
@@ -144,48 +151,84 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
   VectorOf<Real> apply(const VectorOf<Real>& v) const override {
     require(v.size() == cols(), "attention: {} numbers for a tangent of {}",
             v.size(), cols());
-    const auto dx = unflatten(v, tokens_, map_.projection_.rows());
-    const MatrixOf<Real> dprojected = product(
-        as_is<Real>(dx), as_is(map_.projection_), map_.options_.threads);
+    // a sequence that does not move needs no work: those that do are packed
+    const std::vector<Index> moving = sequences_in(v);
+    const MatrixOf<Real> dprojected =
+        product(as_is(packed(v, moving)), as_is(map_.projection_),
+                map_.options_.threads);
 
-    MatrixOf<Real> dy(tokens_, map_.heads_ * map_.value_width_);
-    for_each_head([&](Index slot) {
-      head_block(dy, slot) = heads_[slot]->tangent(
-          features_tangent(slot, rotated(slice(dprojected, slot))));
+    MatrixOf<Real> dy(dprojected.rows(), map_.heads_ * map_.value_width_);
+    for_each_head(moving, [&](Index slot, Index place) {
+      head_block(dy, place) = heads_[slot]->tangent(
+          features_tangent(slot, rotated(slice(dprojected, place))));
     });
-    return flatten(project(std::move(dy)));
+    return unpacked(project(std::move(dy)), moving);
   }
 
   VectorOf<Real> apply_adjoint(const VectorOf<Real>& u) const override {
     require(u.size() == rows(), "attention: {} numbers for a cotangent of {}",
             u.size(), rows());
     // the lines of apply, transposed and in reverse
-    const auto g = unflatten(u, tokens_, output_width());
-    const MatrixOf<Real> gy =
-        map_.output_.size() > 0
-            ? product(as_is<Real>(g), transposed(map_.output_),
-                      map_.options_.threads)
-            : MatrixOf<Real>(g);
+    const std::vector<Index> moving = sequences_in(u);
+    MatrixOf<Real> gy = packed(u, moving);
+    if (map_.output_.size() > 0)
+      gy = product(as_is(gy), transposed(map_.output_), map_.options_.threads);
 
-    MatrixOf<Real> gprojected(tokens_, map_.projection_.cols());
-    for_each_head([&](Index slot) {
+    MatrixOf<Real> gprojected(gy.rows(), map_.projection_.cols());
+    for_each_head(moving, [&](Index slot, Index place) {
       HeadFeatures<Real> back =
-          heads_[slot]->cotangent(MatrixOf<Real>(head_block(gy, slot)));
+          heads_[slot]->cotangent(MatrixOf<Real>(head_block(gy, place)));
       back = features_cotangent(slot, std::move(back));
       if (rope_) rope_->unrotate(back);
-      unslice(back, slot, gprojected);
+      unslice(back, place, gprojected);
     });
-    VectorOf<Real> gx(cols());
-    product_into(as_is(gprojected), transposed(map_.projection_),
-                 unflatten(gx, tokens_, map_.projection_.rows()),
-                 map_.options_.threads);
-    return gx;
+    return unpacked(product(as_is(gprojected), transposed(map_.projection_),
+                            map_.options_.threads),
+                    moving);
+  }
+
+  // The shift of all tokens that the layer stretches most. Under a causal mask
+  // early tokens are seen by more: in Hardy's inequality, which is what uniform
+  // causal weights are, 1/√j is the sequence that comes nearest to equality.
+  VectorOf<Real> likely_direction() const override {
+    const bool dot = map_.options_.kind == Kind::dot;
+    if (n_ < 8 || (!dot && map_.options_.kind != Kind::l2)) return {};
+    const Index heads = map_.heads_, k = map_.query_width_;
+    const Index w = map_.value_width_, d = map_.projection_.rows();
+    // a shift leaves distances, hence the weights of tied L2, as they are;
+    // rotated queries do not move alike, and their part is left out
+    std::vector<MatrixOf<Real>> covariances;
+    if (dot && !rope_) {
+      covariances.resize(heads_.size());
+      for_each_head(all_, [&](Index slot, Index) {
+        covariances[slot] = heads_[slot]->mean_covariance();
+      });
+    }
+    const CommonMode<Real> mode(
+        view(map_.projection_, {0, 0, d, heads * k}),
+        view(map_.projection_,
+             {0, map_.projection_.cols() - heads * w, d, heads * w}),
+        view(map_.output_), std::move(covariances), map_.options_.sequences,
+        map_.options_.threads);
+    const MatrixOf<Real> shifts =
+        most_stretched_shift(mode, map_.options_.sequences);
+
+    VectorOf<Real> profile = VectorOf<Real>::Ones(n_);
+    if (map_.options_.mask == Mask::causal)
+      for (Index j = 0; j < n_; ++j)
+        profile[j] = 1 / std::sqrt(static_cast<Real>(j + 1));
+    profile.normalize();
+    MatrixOf<Real> direction(tokens_, d);
+    for (Index s = 0; s < map_.options_.sequences; ++s)
+      direction.middleRows(s * n_, n_) = profile * shifts.row(s);
+    return flatten(direction);
   }
 
   MatrixOf<Real> value() const {
     MatrixOf<Real> y(tokens_, map_.heads_ * map_.value_width_);
-    for_each_head(
-        [&](Index slot) { head_block(y, slot) = heads_[slot]->value(); });
+    for_each_head(all_, [&](Index slot, Index place) {
+      head_block(y, place) = heads_[slot]->value();
+    });
     MatrixOf<Real> out = project(std::move(y));
     if (map_.output_bias_.size() > 0)
       out.rowwise() += map_.output_bias_.transpose();
@@ -193,12 +236,48 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
   }
 
  private:
-  // one task for each head of each sequence; waking a thread for a head that
-  // takes microseconds would cost more than it gives
-  void for_each_head(const std::function<void(Index)>& task) const {
+  // One task for each head of these sequences: its slot among all heads of all
+  // sequences, and its place among those of the chosen ones. Waking a thread
+  // for a head that takes microseconds would cost more than it gives.
+  void for_each_head(const std::vector<Index>& sequences,
+                     const std::function<void(Index, Index)>& task) const {
     const Index work = n_ * (n_ + map_.projection_.rows()) * map_.query_width_;
-    parallel_for(map_.options_.sequences * map_.heads_,
-                 work < (Index{1} << 19) ? 1 : map_.options_.threads, task);
+    parallel_for(static_cast<Index>(sequences.size()) * map_.heads_,
+                 work < (Index{1} << 19) ? 1 : map_.options_.threads,
+                 [&](Index place) {
+                   const Index s = sequences[place / map_.heads_];
+                   task(s * map_.heads_ + place % map_.heads_, place);
+                 });
+  }
+
+  // the sequences in which v, of all of them end to end, is not zero
+  std::vector<Index> sequences_in(const VectorOf<Real>& v) const {
+    const Index size = v.size() / map_.options_.sequences;
+    std::vector<Index> found;
+    for (const Index s : all_)
+      if (!(v.segment(s * size, size).array() == 0).all()) found.push_back(s);
+    return found;
+  }
+
+  // their rows of v, one sequence under another
+  MatrixOf<Real> packed(const VectorOf<Real>& v,
+                        const std::vector<Index>& sequences) const {
+    const ConstView<Real> rows = unflatten(v, tokens_, v.size() / tokens_);
+    MatrixOf<Real> m(static_cast<Index>(sequences.size()) * n_, rows.cols());
+    for (std::size_t i = 0; i < sequences.size(); ++i)
+      m.middleRows(i * n_, n_) = rows.middleRows(sequences[i] * n_, n_);
+    return m;
+  }
+
+  // packed, transposed
+  VectorOf<Real> unpacked(const MatrixOf<Real>& m,
+                          const std::vector<Index>& sequences) const {
+    VectorOf<Real> v(tokens_ * m.cols());
+    if (sequences.size() < all_.size()) v.setZero();
+    for (std::size_t i = 0; i < sequences.size(); ++i)
+      unflatten(v, tokens_, m.cols()).middleRows(sequences[i] * n_, n_) =
+          m.middleRows(i * n_, n_);
+    return v;
   }
 
   // rotated to their positions; linear, so the same for tangents
@@ -275,16 +354,16 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     return product(as_is(y), as_is(map_.output_), map_.options_.threads);
   }
 
-  // the rows of a slot's sequence and the columns of its head
+  // the rows of the sequence at a place and the columns of its head
   template <class M>
-  auto head_block(M& y, Index slot) const {
+  auto head_block(M& y, Index place) const {
     const Index w = map_.value_width_;
-    return y.block(slot / map_.heads_ * n_, slot % map_.heads_ * w, n_, w);
+    return y.block(place / map_.heads_ * n_, place % map_.heads_ * w, n_, w);
   }
 
-  HeadFeatures<Real> slice(const MatrixOf<Real>& projected, Index slot) const {
-    const auto rows = projected.middleRows(slot / map_.heads_ * n_, n_);
-    const Index h = slot % map_.heads_;
+  HeadFeatures<Real> slice(const MatrixOf<Real>& projected, Index place) const {
+    const auto rows = projected.middleRows(place / map_.heads_ * n_, n_);
+    const Index h = place % map_.heads_;
     const Index k = map_.query_width_, w = map_.value_width_;
     return {.q = rows.middleCols(h * k, k),
             .k = rows.middleCols(key_column(h), k),
@@ -292,10 +371,10 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
   }
 
   // slice, transposed: where q and k are one projection their cotangents add
-  void unslice(const HeadFeatures<Real>& g, Index slot,
+  void unslice(const HeadFeatures<Real>& g, Index place,
                MatrixOf<Real>& projected) const {
-    auto rows = projected.middleRows(slot / map_.heads_ * n_, n_);
-    const Index h = slot % map_.heads_;
+    auto rows = projected.middleRows(place / map_.heads_ * n_, n_);
+    const Index h = place % map_.heads_;
     const Index k = map_.query_width_, w = map_.value_width_;
     rows.middleCols(h * k, k) = g.q;
     if (map_.options_.kind == Kind::l2)
@@ -312,7 +391,8 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
   }
 
   const MultiHeadAttention& map_;
-  Index tokens_, n_;  // in all, and of one sequence
+  Index tokens_, n_;        // in all, and of one sequence
+  std::vector<Index> all_;  // the sequences
   std::vector<std::optional<TiledHead<Real>>> heads_;
   std::vector<HeadFeatures<Real>> raw_;  // for Kind::cosine
   std::optional<Rope<Real>> rope_;

@@ -51,7 +51,6 @@ TiledHead<Real>::TiledHead(HeadFeatures<Real> at, Weighting weighting,
                            Keep keep)
     : at_(std::move(at)),
       weighting_(weighting),
-      y_(at_.v.rows(), at_.v.cols()),
       largest_(at_.q.rows()),
       shares_(at_.q.rows()) {
   const Index n = at_.q.rows();
@@ -66,12 +65,39 @@ TiledHead<Real>::TiledHead(HeadFeatures<Real> at, Weighting weighting,
       largest_[t.begin + r] = largest;
       shares_[t.begin + r] = 1 / (seen.array() - largest).exp().sum();
     }
+    if (keep == Keep::nothing) continue;
     weigh(t, p);
-    gemm<Real>(as_is(p),
-               as_is(view(std::as_const(at_.v), t.of_seen(at_.v.cols()))),
-               view(y_, t.of_rows(y_.cols())));
-    if (keep == Keep::weights) kept_.push_back(std::move(p));
+    kept_.push_back(std::move(p));
   }
+}
+
+template <class Real>
+MatrixOf<Real> TiledHead<Real>::value() const {
+  MatrixOf<Real> y(at_.v.rows(), at_.v.cols()), scratch;
+  for (const Tile& t : tiles(at_.q.rows(), weighting_.mask))
+    gemm<Real>(as_is(weights(t, scratch)),
+               as_is(view(at_.v, t.of_seen(at_.v.cols()))),
+               view(y, t.of_rows(y.cols())));
+  return y;
+}
+
+template <class Real>
+MatrixOf<Real> TiledHead<Real>::mean_covariance() const {
+  const Index n = at_.q.rows(), m = at_.k.cols(), w = at_.v.cols();
+  MatrixOf<Real> both(n, m + w), means, scratch;
+  both << at_.k, at_.v;
+  MatrixOf<Real> c = MatrixOf<Real>::Zero(m, w);
+  VectorOf<Real> seen = VectorOf<Real>::Zero(n);  // Σ_i P_ij
+  for (const Tile& t : tiles(n, weighting_.mask)) {
+    const ConstView<Real> p = weights(t, scratch);
+    seen.head(t.cols) += p.colwise().sum().transpose();
+    means.resize(t.rows, m + w);  // k̄ and y
+    gemm<Real>(as_is(p), as_is(view(std::as_const(both), t.of_seen(m + w))),
+               view(means));
+    c.noalias() -= means.leftCols(m).transpose() * means.rightCols(w);
+  }
+  c.noalias() += at_.k.transpose() * (seen.asDiagonal() * at_.v);
+  return c / static_cast<Real>(n);
 }
 
 // S ↦ P on the tile: exp(S − largest)/Σ, or σ(S + b); hidden entries exactly 0
@@ -127,7 +153,7 @@ MatrixOf<Real> TiledHead<Real>::tangent(const HeadFeatures<Real>& d) const {
   left << d.q, at_.q;
   right << at_.k, d.k;
 
-  MatrixOf<Real> dy(n, y_.cols()), ds, scratch;
+  MatrixOf<Real> dy(n, at_.v.cols()), ds, scratch;
   for (const Tile& t : tiles(n, weighting_.mask)) {
     ds.resize(t.rows, t.cols);
     gemm<Real>(as_is(view(std::as_const(left), t.of_rows(2 * m))),
@@ -147,7 +173,7 @@ MatrixOf<Real> TiledHead<Real>::tangent(const HeadFeatures<Real>& d) const {
 
 template <class Real>
 HeadFeatures<Real> TiledHead<Real>::cotangent(const MatrixOf<Real>& gy) const {
-  const Index n = at_.q.rows(), m = at_.q.cols(), w = y_.cols();
+  const Index n = at_.q.rows(), m = at_.q.cols(), w = at_.v.cols();
   HeadFeatures<Real> g{.q = MatrixOf<Real>(n, m),
                        .k = MatrixOf<Real>::Zero(n, m),
                        .v = MatrixOf<Real>::Zero(n, w)};

@@ -21,7 +21,12 @@ class TiledHead {
 
   const HeadFeatures<Real>& at() const { return at_; }
 
-  const MatrixOf<Real>& value() const { return y_; }  ///< y = P v [n×w]
+  MatrixOf<Real> value() const;  ///< y = P v [n×w]
+
+  /// What all tokens' queries moving by dq do to y, averaged over its rows:
+  /// dq C, where for a softmax C [k×w] is the mean over i of the covariance of
+  /// keys and values under P_i, C_i = Σ_j P_ij k_jᵀ v_j − k̄_iᵀ y_i.
+  MatrixOf<Real> mean_covariance() const;
 
   /// dy [n×w], when the features move by d.
   MatrixOf<Real> tangent(const HeadFeatures<Real>& d) const;
@@ -43,7 +48,6 @@ class TiledHead {
 
   HeadFeatures<Real> at_;
   Weighting weighting_;
-  MatrixOf<Real> y_;
   // of each row of scores, for a softmax: the largest, and 1/Σ exp(s −
   // largest). Their log-sum-exp in one number would lose what large scores
   // round away

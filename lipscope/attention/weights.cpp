@@ -6,6 +6,7 @@ namespace lipscope {
 namespace {
 
 void require_finite(const char* what, const Matrix& m) {
+  if (m.allFinite()) return;
   for (Index i = 0; i < m.rows(); ++i)
     for (Index j = 0; j < m.cols(); ++j)
       require(std::isfinite(m(i, j)), "{}: entry ({}, {}) is {}", what, i, j,

@@ -87,9 +87,13 @@ void product_into(Factor<Real> a, Factor<Real> b, View<Real> c, int threads) {
   require(c.rows() == a.rows() && c.cols() == b.cols(),
           "product: [{}x{}] [{}x{}] does not make [{}x{}]", a.rows(), a.cols(),
           b.rows(), b.cols(), c.rows(), c.cols());
-  constexpr Index tile_rows = 256, tile_cols = 384;
-  const Index down = (a.rows() + tile_rows - 1) / tile_rows;
-  const Index across = (b.cols() + tile_cols - 1) / tile_cols;
+  // as few tiles of at most 256×384 as there must be, of nearly equal size
+  const auto pieces = [](Index size, Index most) {
+    return std::max<Index>(1, (size + most - 1) / most);
+  };
+  const Index down = pieces(a.rows(), 256), across = pieces(b.cols(), 384);
+  const Index tile_rows = (a.rows() + down - 1) / down;
+  const Index tile_cols = (b.cols() + across - 1) / across;
   parallel_for(down * across, threads, [&](Index tile) {
     const Index i = tile / across * tile_rows, j = tile % across * tile_cols;
     const Index rows = std::min(tile_rows, a.rows() - i);

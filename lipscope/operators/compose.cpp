@@ -28,6 +28,9 @@ class Product final : public LinearOperator<Real> {
   VectorOf<Real> apply_adjoint(const VectorOf<Real>& u) const override {
     return inner_->apply_adjoint(outer_->apply_adjoint(u));
   }
+  VectorOf<Real> likely_direction() const override {
+    return inner_->likely_direction();
+  }
 
  private:
   OperatorPtr<Real> outer_, inner_;
@@ -50,6 +53,9 @@ class IdentityPlus final : public LinearOperator<Real> {
   }
   VectorOf<Real> apply_adjoint(const VectorOf<Real>& u) const override {
     return u + a_->apply_adjoint(u);
+  }
+  VectorOf<Real> likely_direction() const override {
+    return a_->likely_direction();
   }
 
  private:
@@ -93,6 +99,9 @@ class Scaled final : public LinearOperator<Real> {
   }
   VectorOf<Real> apply_adjoint(const VectorOf<Real>& u) const override {
     return c_ * a_->apply_adjoint(u);
+  }
+  VectorOf<Real> likely_direction() const override {
+    return a_->likely_direction();
   }
 
  private:

@@ -128,18 +128,15 @@ std::vector<Measurement> measure_dense(const LinearOperator<double>& j,
 
 class Search final {
  public:
-  Search(const LinearOperator<float>& j32, const LinearOperator<double>& j64,
+  Search(const Map<float>& search, const Map<double>& witness, const Matrix& x,
          const MeasureOptions& options)
-      : j32_(j32),
-        j64_(j64),
+      : search_(search),
+        witness_(witness),
+        x_(x),
         options_(options),
         blocks_(options.sequences),
-        cols_(j64.cols() / blocks_),
-        found_(blocks_) {
-    require(j32.rows() == j64.rows() && j32.cols() == j64.cols(),
-            "measure_norm: the map is [{}x{}] in f32 and [{}x{}] in f64",
-            j32.rows(), j32.cols(), j64.rows(), j64.cols());
-  }
+        cols_(x.size() / blocks_),
+        found_(blocks_) {}
 
   std::vector<Measurement> run() {
     search_in_f32();
@@ -162,26 +159,62 @@ class Search final {
             .delta = options_.delta / 3,
             .seed = options_.seed,
             .threads = options_.threads,
-            .keep_going = [this, before = steps_](int step) {
-              steps_ = before + step;
-              going_ = !options_.keep_going || options_.keep_going(steps_);
-              return going_;
-            }};
+            .keep_going =
+                [this, before = steps_](int step) {
+                  steps_ = before + step;
+                  going_ = !options_.keep_going || options_.keep_going(steps_);
+                  return going_;
+                },
+            .memory = options_.memory};
+  }
+
+  // J in f64. It is made when it is first asked for: at great lengths it and
+  // the vectors of the f32 iteration would not fit side by side.
+  const LinearOperator<double>& j64() {
+    if (!j64_) {
+      j64_ = witness_.linearize(x_);
+      require(j64_->rows() == rows_ && j64_->cols() == x_.size(),
+              "measure_norm: the map is [{}x{}] in f32 and [{}x{}] in f64",
+              rows_, x_.size(), j64_->rows(), j64_->cols());
+    }
+    return *j64_;
+  }
+
+  Vector start_for(const LinearOperator<float>& j32) const {
+    const VectorOf<float> likely =
+        options_.enclose == 0.0 ? j32.likely_direction() : VectorOf<float>();
+    if (likely.size() == 0) return {};
+    Vector start = likely.cast<double>();
+    for (Index b = 0; b < blocks_; ++b)
+      start.segment(b * cols_, cols_) +=
+          random_direction(cols_, Rng(options_.seed).split(b));
+    return start;
   }
 
   void search_in_f32() {
+    const MatrixOf<float> rounded = x_.cast<float>();
+    require(rounded.allFinite(),
+            "measure_norm: the input, up to {}, does not fit f32",
+            x_.cwiseAbs().maxCoeff());
+    std::unique_ptr<LinearOperator<float>> j32 = search_.linearize(rounded);
+    rows_ = j32->rows();
+    require(j32->cols() == x_.size() && rows_ % blocks_ == 0,
+            "measure_norm: {} sequences [{}x{}] have a [{}x{}] Jacobian",
+            blocks_, x_.rows(), x_.cols(), rows_, j32->cols());
+
     GolubKahanOptions options = iteration();
+    options.start = start_for(*j32);
     // f32 resolves no residual below a few of its units
     options.tolerance = std::max(options.tolerance, 1e-6);
     options.enclose = part_of_enclosure(0.9);
-    const auto estimates = golub_kahan(j32_, blocks_, options);
-    adopt(estimates, "golub-kahan-f32");
-
+    const auto estimates = golub_kahan(*j32, blocks_, options);
     const bool speaks = std::any_of(
         estimates.begin(), estimates.end(),
         [](const auto& e) { return std::isfinite(e.upper_factor); });
+    if (!speaks) j32.reset();
+    adopt(estimates, "golub-kahan-f32");
     if (!speaks) return;
-    const std::vector<double> drift = drift_bounds();
+    const std::vector<double> drift = drift_bounds(*j32);
     for (Index b = 0; b < blocks_; ++b) {
       const NormEstimate& e = estimates[b];
       if (std::isfinite(e.upper_factor))
@@ -191,15 +224,15 @@ class Search final {
   }
 
   // ‖J − J̃‖ of each block, from above with high probability, by probes.
-  std::vector<double> drift_bounds() const {
-    const Index rows = j64_.rows() / blocks_;
+  std::vector<double> drift_bounds(const LinearOperator<float>& j32) {
+    const Index rows = rows_ / blocks_;
     std::vector<double> longest(blocks_, 0.0);
     for (int i = 0; i < probes; ++i) {
       const Rng rng = Rng(options_.seed).split(probe_stream).split(i);
       const VectorOf<float> probe =
-          flatten(gaussian(j64_.cols(), 1, rng)).cast<float>();
+          flatten(gaussian(x_.size(), 1, rng)).cast<float>();
       const Vector drift =
-          j64_.apply(probe.cast<double>()) - j32_.apply(probe).cast<double>();
+          j64().apply(probe.cast<double>()) - j32.apply(probe).cast<double>();
       for (Index b = 0; b < blocks_; ++b) {
         const double length = drift.segment(b * rows, rows).norm();
         if (!std::isfinite(length))
@@ -228,7 +261,7 @@ class Search final {
     GolubKahanOptions options = iteration();
     options.enclose = part_of_enclosure(0.999);
     options.seed = Rng(options_.seed).split(fresh_stream).next();
-    const auto estimates = golub_kahan(j64_, blocks_, options);
+    const auto estimates = golub_kahan(j64(), blocks_, options);
     adopt(estimates, "golub-kahan-f64");
     for (Index b = 0; b < blocks_; ++b) {
       const NormEstimate& e = estimates[b];
@@ -250,21 +283,21 @@ class Search final {
   // alone.
   void continue_in_f64() {
     GolubKahanOptions options = iteration();
-    options.start = Vector::Zero(j64_.cols());
+    options.start = Vector::Zero(x_.size());
     for (Index b = 0; b < blocks_; ++b)
       if (found_[b].residual > options_.tolerance)
         options.start.segment(b * cols_, cols_) = found_[b].direction;
-    adopt(golub_kahan(j64_, blocks_, options), "golub-kahan-f64");
+    adopt(golub_kahan(j64(), blocks_, options), "golub-kahan-f64");
   }
 
   // Keeps each direction that testifies to no less than the one known. Less by
   // rounding does not count: the later one has the smaller residual.
   void adopt(const std::vector<NormEstimate>& estimates, const char* by) {
     constexpr double rounding = 1e-13;
-    Vector directions(j64_.cols());
+    Vector directions(x_.size());
     for (Index b = 0; b < blocks_; ++b)
       directions.segment(b * cols_, cols_) = estimates[b].direction;
-    const std::vector<Testimony> said = testify(j64_, blocks_, directions);
+    const std::vector<Testimony> said = testify(j64(), blocks_, directions);
     for (Index b = 0; b < blocks_; ++b) {
       Measurement& m = found_[b];
       m.steps += estimates[b].steps;
@@ -278,10 +311,12 @@ class Search final {
     }
   }
 
-  const LinearOperator<float>& j32_;
-  const LinearOperator<double>& j64_;
+  const Map<float>& search_;
+  const Map<double>& witness_;
+  const Matrix& x_;
   const MeasureOptions& options_;
-  Index blocks_, cols_;
+  Index blocks_, cols_, rows_ = 0;  // cols_ of one block, rows_ of all
+  std::unique_ptr<LinearOperator<double>> j64_;
   std::vector<Measurement> found_;
   int steps_ = 0;      // of the longest block, over all iterations
   bool going_ = true;  // until keep_going says no
@@ -308,18 +343,14 @@ std::vector<Measurement> measure_norms(const Map<float>& search,
   require(options.delta > 0.0 && options.delta < 1.0,
           "measure_norm: delta {} is not between 0 and 1", options.delta);
 
+  if (x.size() / options.sequences > options.dense_limit)
+    return Search(search, witness, x, options).run();
+
   const std::unique_ptr<LinearOperator<double>> j64 = witness.linearize(x);
   require(j64->cols() == x.size() && j64->rows() % options.sequences == 0,
           "measure_norm: {} sequences [{}x{}] have a [{}x{}] Jacobian",
           options.sequences, x.rows(), x.cols(), j64->rows(), j64->cols());
-  if (x.size() / options.sequences <= options.dense_limit)
-    return measure_dense(*j64, options);
-
-  const MatrixOf<float> rounded = x.cast<float>();
-  require(rounded.allFinite(),
-          "measure_norm: the input, up to {}, does not fit f32",
-          x.cwiseAbs().maxCoeff());
-  return Search(*search.linearize(rounded), *j64, options).run();
+  return measure_dense(*j64, options);
 }
 
 Measurement measure_norm(const Map<float>& search, const Map<double>& witness,

@@ -23,6 +23,8 @@ struct MeasureOptions {
   std::function<bool(int step)> keep_going = {};
   /// Jacobians with at most this many columns are formed and decomposed.
   Index dense_limit = 512;
+  /// Bytes that the vectors of an iteration may take, see GolubKahanOptions.
+  std::uint64_t memory = 0;
   /// x holds this many sequences of equal length, one under another, and the
   /// maps act on each by itself.
   Index sequences = 1;
@@ -53,9 +55,13 @@ struct Measurement {
 ///
 /// Up to dense_limit unknowns, J is formed in f64 and `upper` is the dense
 /// SVD's times 1 + 1e-9 for the rounding in forming J. Beyond, Golub–Kahan in
-/// f32 finds a direction v from a random start; σ = ‖J v‖/‖v‖ and its residual
-/// come from J in f64. If that residual is above the tolerance, Golub–Kahan
-/// goes on from v in f64.
+/// f32 finds a direction v; σ = ‖J v‖/‖v‖ and its residual come from J in f64.
+/// If that residual is above the tolerance, Golub–Kahan goes on from v in f64.
+///
+/// It starts at random where an enclosure is asked for or the Jacobian has no
+/// likely_direction, and otherwise from the sum of that direction and a random
+/// one of the same length: as good as the better of the two, nearly, and no
+/// component is missing from the start.
 ///
 /// upper_whp must not take the f32 operator J̃ for J. With E = J − J̃,
 ///

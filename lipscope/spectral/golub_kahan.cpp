@@ -184,6 +184,7 @@ struct Run {
   std::vector<VectorOf<Real>> basis;  // V
   std::vector<double> alpha, beta;    // B
   double scale = 0.0;                 // the largest entry of B, ≤ σ̂
+  int before = 0;                     // steps of earlier cycles
   int exhausted = 0;                  // starts whose Krylov space is exhausted
   std::vector<double> y;              // direction = V y
   NormEstimate estimate;
@@ -216,6 +217,9 @@ class LockStep final {
       active_.push_back(b);
     }
     normalize(active_);
+    if (options.memory > 0)
+      capacity_ = std::max<Index>(
+          8, static_cast<Index>(options.memory / sizeof(Real)) / a.cols());
   }
 
   bool finished() const { return active_.empty(); }
@@ -238,6 +242,8 @@ class LockStep final {
     }
     active_ = go_on;
     if (!fresh.empty()) start_again(fresh);
+    for (const Index b : active_)
+      if (static_cast<Index>(runs_[b].basis.size()) >= capacity_) restart(b);
     normalize(active_);
   }
 
@@ -314,7 +320,7 @@ class LockStep final {
     NormEstimate& estimate = run.estimate;
     const Top top = top_of(run.alpha, run.beta);
     run.y = top.y;
-    estimate.steps = static_cast<int>(run.alpha.size());
+    estimate.steps = run.before + static_cast<int>(run.alpha.size());
     estimate.value = top.value;
     estimate.residual =
         top.value == 0.0
@@ -322,7 +328,7 @@ class LockStep final {
             : run.alpha.back() / top.value *
                   (run.beta.back() / top.value * std::abs(top.y.back()));
     if (exhausted(run)) ++run.exhausted;
-    if (!given())
+    if (!given() && run.before == 0)
       estimate.upper_factor = std::min(estimate.upper_factor, enclosure(run));
     estimate.converged =
         estimate.residual <= options_.tolerance && enclosed(estimate);
@@ -356,7 +362,13 @@ class LockStep final {
 
   bool ends(Index b) const {
     const NormEstimate& estimate = runs_[b].estimate;
-    if (estimate.converged || estimate.steps == cols_) return true;
+    if (estimate.converged ||
+        static_cast<Index>(runs_[b].alpha.size()) == cols_)
+      return true;
+    // after a restart no enclosure can be gained any more
+    if (runs_[b].before > 0 &&
+        (exhausted(runs_[b]) || estimate.residual <= options_.tolerance))
+      return true;
     // an exhausted space has nothing more to give; only an enclosure, if asked
     // for, is worth another start
     return exhausted(runs_[b]) && enclosed(estimate);
@@ -367,7 +379,23 @@ class LockStep final {
     Run<Real>& run = runs_[b];
     u_.segment(b * rows_, rows_).setZero();
     v_.segment(b * cols_, cols_).setZero();
-    Vector direction(cols_);
+    run.estimate.direction = direction(run);
+    run.basis = {};
+  }
+
+  // A cycle ends and the next starts from its best direction, v₁ = V y.
+  void restart(Index b) {
+    Run<Real>& run = runs_[b];
+    v_.segment(b * cols_, cols_) = direction(run).template cast<Real>();
+    run.before = run.estimate.steps;
+    run.basis.clear();
+    run.alpha.clear();
+    run.beta.clear();
+  }
+
+  // V y
+  Vector direction(const Run<Real>& run) const {
+    Vector total(cols_);
     const std::vector<Chunk> chunks = chunks_of({0}, cols_);
     parallel_for(
         static_cast<Index>(chunks.size()),
@@ -377,10 +405,9 @@ class LockStep final {
           for (std::size_t j = 0; j < run.y.size(); ++j)
             sum += run.y[j] *
                    run.basis[j].segment(begin, size).template cast<double>();
-          direction.segment(begin, size) = sum;
+          total.segment(begin, size) = sum;
         });
-    run.estimate.direction = direction / direction.norm();
-    run.basis = {};
+    return total / total.norm();
   }
 
   // The next v of each of these blocks is uniformly random, orthogonal to V,
@@ -481,7 +508,8 @@ class LockStep final {
 
   const LinearOperator<Real>& a_;
   const GolubKahanOptions& options_;
-  Index rows_, cols_;  // of one block
+  Index rows_, cols_;                                   // of one block
+  Index capacity_ = std::numeric_limits<Index>::max();  // vectors of a cycle
   std::vector<Run<Real>> runs_;
   std::vector<Index> active_;  // blocks not finished
   VectorOf<Real> u_, v_;       // u_m and v_{m+1} of all blocks, end to end

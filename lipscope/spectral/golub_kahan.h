@@ -20,6 +20,12 @@ struct GolubKahanOptions {
   /// Called after every step with its number; false ends the run, which is an
   /// outcome and not an error. May be empty.
   std::function<bool(int step)> keep_going = {};
+  /// Bytes that the stored vectors of all blocks may take together; 0: any
+  /// number. Where the next would not fit, the run starts again from its best
+  /// direction (with eight vectors at the least, whatever they take), and
+  /// upper_factor stays what the first cycle, the one with the random start,
+  /// could say.
+  std::uint64_t memory = 0;
   /// Where to start, for all blocks end to end; empty: uniformly at random.
   /// From a given start no enclosure is stated. A block that starts at zero is
   /// left alone and keeps value and direction 0.

@@ -82,6 +82,76 @@ TEST(MeasuredLayer, OfManySequencesIsEachOfThem) {
   }
 }
 
+// A shift of all tokens is what the layer knows of itself. That it is the right
+// one shows without a mask, where the outputs' mean must be longest for it.
+TEST(LikelyDirection, IsTheShiftWhoseMeanAnswerIsLongest) {
+  for (const Kind kind : {Kind::dot, Kind::l2}) {
+    const LayerCase c{
+        .kind = kind, .heads = 3, .biases = true, .seed = 3, .n = 20};
+    const AttentionWeights weights = test::random_layer(c);
+    AttentionOptions options{.kind = kind};
+    options.sequences = 2;
+    const MultiHeadAttention<double> f(weights, options);
+    const auto J = f.linearize(gaussian(2 * c.n, c.d, Rng(2)));
+    const Vector likely = J->likely_direction();
+    ASSERT_EQ(likely.size(), J->cols());
+
+    for (Index s = 0; s < 2; ++s) {
+      // the mean answer to the shift u of sequence s, as a matrix, by columns
+      Matrix mean = Matrix::Zero(c.d, c.d);
+      for (Index j = 0; j < c.d; ++j) {
+        Vector shift = Vector::Zero(J->cols());
+        for (Index i = 0; i < c.n; ++i) shift[(s * c.n + i) * c.d + j] = 1.0;
+        const Vector dy = J->apply(shift);
+        mean.col(j) = unflatten(dy, 2 * c.n, c.d)
+                          .middleRows(s * c.n, c.n)
+                          .colwise()
+                          .mean();
+      }
+      const auto rows = unflatten(likely, 2 * c.n, c.d);
+      const Vector u = rows.row(s * c.n) * std::sqrt(double(c.n));
+      EXPECT_NEAR(u.norm(), 1.0, 1e-12);
+      EXPECT_LT(
+          (rows.middleRows(s * c.n, c.n).rowwise() - rows.row(s * c.n)).norm(),
+          1e-12);
+      EXPECT_GE((mean * u).norm(), 0.999 * dense_norm(mean).value)
+          << name_of(kind);
+    }
+  }
+}
+
+TEST(LikelyDirection, IsSilentWhereNothingIsKnown) {
+  for (const Kind kind : {Kind::l2_untied, Kind::cosine, Kind::sigmoid}) {
+    const LayerCase c{.kind = kind, .n = 20};
+    const MultiHeadAttention<float> f(test::random_layer(c), {.kind = kind});
+    EXPECT_EQ(f.linearize(test::random_tokens(c).cast<float>())
+                  ->likely_direction()
+                  .size(),
+              0)
+        << name_of(kind);
+  }
+}
+
+TEST(MeasuredLayer, LeavesSequencesAloneThatDoNotMove) {
+  const LayerCase c{.mask = Mask::causal, .heads = 2, .biases = true};
+  AttentionOptions options{.mask = c.mask};
+  options.sequences = 3;
+  const MultiHeadAttention<double> f(test::random_layer(c), options);
+  const auto J = f.linearize(gaussian(3 * c.n, c.d, Rng(2)));
+  Vector v = flatten(gaussian(3 * c.n, c.d, Rng(3)));
+  const Index size = c.n * c.d;
+  const Vector whole = J->apply(v), back = J->apply_adjoint(v);
+  v.segment(size, size).setZero();
+  const Vector part = J->apply(v), part_back = J->apply_adjoint(v);
+  for (const Index s : {0, 2}) {
+    EXPECT_LT((part - whole).segment(s * size, size).norm(), 1e-13);
+    EXPECT_LT((part_back - back).segment(s * size, size).norm(), 1e-13);
+  }
+  EXPECT_EQ(part.segment(size, size).norm(), 0.0);
+  EXPECT_EQ(part_back.segment(size, size).norm(), 0.0);
+  EXPECT_EQ(J->apply(Vector::Zero(3 * size)).norm(), 0.0);
+}
+
 TEST(MeasuredLayer, HasTheSameBitsForAnyNumberOfThreads) {
   const LayerCase c{.mask = Mask::causal, .heads = 4, .n = 130, .d = 140};
   const AttentionWeights weights = test::random_layer(c);

@@ -63,6 +63,27 @@ TYPED_TEST(TiledHeadOf, AgreesWithTheReferenceInBothMemoryModes) {
       }
 }
 
+TYPED_TEST(TiledHeadOf, AveragesTheCovariancesOfItsRows) {
+  using Real = TypeParam;
+  for (const Mask mask : {Mask::none, Mask::causal}) {
+    const HeadFeatures<Real> at = random_features<Real>(300, 7, 5, 1);
+    const HeadState<Real> reference = head_state(at, {.mask = mask});
+    // row by row, as it is defined
+    MatrixOf<Real> expected = MatrixOf<Real>::Zero(7, 5);
+    for (Index i = 0; i < 300; ++i) {
+      const auto p = reference.p.row(i);
+      const MatrixOf<Real> k = at.k.rowwise() - p * at.k;
+      const MatrixOf<Real> v = at.v.rowwise() - p * at.v;
+      expected += k.transpose() * p.transpose().asDiagonal() * v / Real(300);
+    }
+    for (const auto keep :
+         {TiledHead<Real>::Keep::weights, TiledHead<Real>::Keep::nothing})
+      this->expect_close(
+          TiledHead<Real>(at, {.mask = mask}, keep).mean_covariance(), expected,
+          "C", 300);
+  }
+}
+
 TEST(TiledHead, KeepsHalfUnderACausalMask) {
   const Index none = TiledHead<float>::weights_kept(2048, Mask::none);
   const Index causal = TiledHead<float>::weights_kept(2048, Mask::causal);

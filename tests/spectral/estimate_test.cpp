@@ -49,6 +49,30 @@ void expect_testimony(const Matrix& j, const Measurement& m) {
       m.residual, 1e-12);
 }
 
+// The operator's own idea of where to look is used, but not believed.
+TEST(MeasureNorm, StartsFromALikelyDirectionUnlessItMustEnclose) {
+  const Matrix j = with_singular_values(n, n, spectrum());
+  const Matrix right = test::orthonormal(n, n, Rng(72));
+  const auto steps_from = [&](const Vector& likely, double enclose) {
+    const LinearMap<float> search(j.cast<float>(), likely.cast<float>());
+    const LinearMap<double> witness(j);
+    const Measurement m = measure_norm(
+        search, witness, x,
+        {.tolerance = 1e-5, .enclose = enclose, .dense_limit = always_iterate});
+    EXPECT_TRUE(m.converged);
+    EXPECT_NEAR(m.lower, 1.0, 1e-9);
+    EXPECT_EQ(m.upper_whp.has_value(), enclose > 0.0);
+    return m.steps;
+  };
+  const int blind = steps_from({}, 0.0);
+  EXPECT_LT(steps_from(right.col(0), 0.0), blind);
+  // a wrong idea costs steps, not the answer
+  EXPECT_LT(steps_from(right.col(n - 1), 0.0), 2 * blind);
+  EXPECT_LT(steps_from(right.col(1), 0.0), 2 * blind);
+  // an enclosure rests on a uniformly random start
+  EXPECT_EQ(steps_from(right.col(0), 1.5), steps_from({}, 1.5));
+}
+
 TEST(MeasureNorm, DecomposesSmallJacobians) {
   const Matrix j = with_singular_values(n, n, spectrum());
   const Measurement m = Pair(j).measure({.enclose = 1.01});

@@ -293,6 +293,44 @@ TEST(GolubKahan, StatesNoEnclosureFromAGivenStart) {
       std::invalid_argument);
 }
 
+TEST(GolubKahan, StartsAgainFromItsBestWhenItsVectorsDoNotFit) {
+  const Index n = 300;
+  Vector s = Vector::LinSpaced(n, 0.98, 0.0);
+  s[0] = 1.0;
+  const test::DiagonalOperator<double> a(s);
+  const GolubKahanOptions roomy{.tolerance = 1e-8, .max_steps = 2000};
+  GolubKahanOptions tight = roomy;
+  tight.memory = 12 * n * sizeof(double);
+  const NormEstimate whole = golub_kahan(a, roomy);
+  const NormEstimate cycles = golub_kahan(a, tight);
+  EXPECT_TRUE(cycles.converged);
+  EXPECT_NEAR(cycles.value, 1.0, 1e-12);
+  EXPECT_LE(cycles.value, 1.0 + 1e-15);
+  EXPECT_GT(cycles.steps, whole.steps);  // what room saves
+  EXPECT_GT(whole.steps, 12);
+  // only the first cycle had a random start; twelve steps say nothing here
+  EXPECT_EQ(cycles.upper_factor, enclosure_factor(n, 12, roomy.delta));
+
+  // an enclosure that the first cycle could not give is not waited for
+  tight.enclose = 1.001;
+  const NormEstimate asked = golub_kahan(a, tight);
+  EXPECT_FALSE(asked.converged);
+  EXPECT_LT(asked.steps, 2000);
+  EXPECT_LE(asked.residual, tight.tolerance);
+}
+
+TEST(GolubKahan, KeepsTheEnclosureOfItsFirstCycle) {
+  const Index n = 300;
+  Vector s = Vector::LinSpaced(n, 0.999, 0.0);
+  s[0] = 1.0;
+  const test::DiagonalOperator<double> a(s);
+  const NormEstimate e = golub_kahan(
+      a, {.tolerance = 1e-9, .max_steps = 500, .memory = 30 * n * 8});
+  ASSERT_GT(e.steps, 30);
+  EXPECT_EQ(e.upper_factor, enclosure_factor(n, 30, 1e-10));
+  EXPECT_GE(e.upper_factor * e.value, 1.0);
+}
+
 TEST(GolubKahan, NeverReturnsWhatIsNotANumber) {
   Vector s = Vector::Ones(10);
   s[3] = std::numeric_limits<double>::quiet_NaN();

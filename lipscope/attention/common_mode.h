@@ -1,0 +1,46 @@
+#pragma once
+
+#include <vector>
+
+#include "lipscope/operators/linear_operator.h"
+
+namespace lipscope {
+
+/// What a layer does to a shift of all tokens at once, u ↦ mean over the tokens
+/// of dy when every dx_j = u. With softmax weights the keys' part is nothing
+/// (it moves whole rows of scores), and per head
+///
+///   u ↦ (u W_Q C + u W_V) W_O,
+///
+/// C as TiledHead::mean_covariance says. One block of d unknowns for each
+/// sequence, whatever its length: a step with it costs next to nothing beside
+/// one with the Jacobian, and attention often stretches such a shift most.
+template <class Real>
+class CommonMode final : public LinearOperator<Real> {
+ public:
+  /// Borrowed: W_Q and W_V of all heads side by side, [d×H·k] and [d×H·w], and
+  /// W_O [H·w×e], which may be empty. C [k×w] for each head of each sequence,
+  /// or none at all where the queries' part is left out.
+  CommonMode(ConstView<Real> query, ConstView<Real> value,
+             ConstView<Real> output, std::vector<MatrixOf<Real>> covariances,
+             Index sequences, int threads);
+
+  Index rows() const override;
+  Index cols() const override;
+  VectorOf<Real> apply(const VectorOf<Real>& v) const override;
+  VectorOf<Real> apply_adjoint(const VectorOf<Real>& u) const override;
+
+ private:
+  ConstView<Real> query_, value_, output_;
+  std::vector<MatrixOf<Real>> covariances_;
+  Index sequences_;
+  int threads_;
+};
+
+/// The shift u of each sequence that its common mode stretches most, [S×d], of
+/// unit length, as far as a few steps find it.
+template <class Real>
+MatrixOf<Real> most_stretched_shift(const CommonMode<Real>& mode,
+                                    Index sequences);
+
+}  // namespace lipscope
