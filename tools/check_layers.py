@@ -15,7 +15,8 @@ ALLOWED = {
     "io": ["core"],
     "attention": ["core", "operators"],
     "spectral": ["core", "operators"],
-    "cli": ["core", "operators", "io", "attention", "spectral"],
+    "model": ["core", "operators", "io", "attention"],
+    "cli": ["core", "operators", "io", "attention", "spectral", "model"],
 }
 
 INCLUDE = re.compile(r'#include [<"]lipscope/(\w+)/')
