@@ -15,7 +15,8 @@ ALLOWED = {
     "io": ["core"],
     "spectral": ["core", "operators"],
     "attention": ["core", "operators", "spectral"],
-    "cli": ["core", "operators", "io", "attention", "spectral"],
+    "model": ["core", "operators", "io", "attention"],
+    "cli": ["core", "operators", "io", "spectral", "attention", "model"],
 }
 
 INCLUDE = re.compile(r'#include [<"]lipscope/(\w+)/')

@@ -107,6 +107,13 @@ Matrix SafetensorsFile::matrix(std::string_view name) const {
 
 template <class Real>
 MatrixOf<Real> SafetensorsFile::matrix_as(std::string_view name) const {
+  const TensorShape& axes = shape(name);
+  return rows_as<Real>(name, 0, axes.size() == 2 ? axes.front() : 1);
+}
+
+template <class Real>
+MatrixOf<Real> SafetensorsFile::rows_as(std::string_view name, Index begin,
+                                        Index count) const {
   const StoredTensor& stored = tensor(name);
   const std::string place =
       fmt::format("{}: tensor {}", path_.string(), printable(name));
@@ -118,22 +125,34 @@ MatrixOf<Real> SafetensorsFile::matrix_as(std::string_view name) const {
   if (stored.shape.empty() || stored.shape.size() > 2)
     throw InputError(fmt::format("{}: has shape {}, expected one or two axes",
                                  place, to_string(stored.shape)));
-
-  const std::span<const std::byte> bytes =
-      data_.subspan(stored.begin, stored.end - stored.begin);
   const Index rows = stored.shape.size() == 2 ? stored.shape.front() : 1;
-  MatrixOf<Real> m = decode<Real>(bytes, *format, rows, stored.shape.back());
+  const Index cols = stored.shape.back();
+  require(begin >= 0 && count >= 0 && count <= rows && begin <= rows - count,
+          "{}: rows {} to {} of {}", place, begin, begin + count, rows);
+
+  // checked on opening: the rows take the bytes they should
+  const std::size_t row_size =
+      static_cast<std::size_t>(cols) * size_of(*format);
+  const std::span<const std::byte> bytes =
+      data_.subspan(stored.begin + static_cast<std::size_t>(begin) * row_size,
+                    static_cast<std::size_t>(count) * row_size);
+  MatrixOf<Real> m = decode<Real>(bytes, *format, count, cols);
   if (const std::optional<Index> bad = first_non_finite(m)) {
     const double value = number_at(bytes, *format, *bad);
     throw InputError(fmt::format(
         "{}: entry {} of {} (row {}, column {}, counted from 0) is {}, {}",
-        place, *bad, m.size(), *bad / m.cols(), *bad % m.cols(), value,
+        place, begin * cols + *bad, rows * cols, begin + *bad / cols,
+        *bad % cols, value,
         std::isfinite(value) ? "beyond the range of float"
                              : "expected a finite number"));
   }
   return m;
 }
 
+template MatrixOf<float> SafetensorsFile::rows_as(std::string_view, Index,
+                                                  Index) const;
+template MatrixOf<double> SafetensorsFile::rows_as(std::string_view, Index,
+                                                   Index) const;
 template MatrixOf<float> SafetensorsFile::matrix_as(std::string_view) const;
 template MatrixOf<double> SafetensorsFile::matrix_as(std::string_view) const;
 

@@ -51,6 +51,11 @@ class SafetensorsFile {
   template <class Real>
   MatrixOf<Real> matrix_as(std::string_view name) const;
 
+  /// Rows [begin, begin + count) of it: a few of a large table, without
+  /// touching the others.
+  template <class Real>
+  MatrixOf<Real> rows_as(std::string_view name, Index begin, Index count) const;
+
  private:
   const StoredTensor& tensor(std::string_view name) const;
 

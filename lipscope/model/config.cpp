@@ -1,0 +1,344 @@
+#include "lipscope/model/config.h"
+
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <vector>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/io/safetensors_header.h"
+
+namespace lipscope {
+namespace {
+
+using nlohmann::json;
+
+// more than any model has; what lies beyond is a mistake or an attack
+constexpr Index most_layers = 10'000;
+constexpr Index most_wide = Index{1} << 20;
+constexpr Index most_entries = Index{1} << 31;
+
+// a config.json, with the file's name for messages
+class Reader {
+ public:
+  Reader(std::string_view text, std::string where) : where_(std::move(where)) {
+    values_ = json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (values_.is_discarded())
+      throw InputError(fmt::format("{}: not valid JSON", where_));
+    if (!values_.is_object())
+      throw InputError(
+          fmt::format("{}: expected a JSON object at the top", where_));
+  }
+
+  // the first of the keys that is there and not null
+  const json* find(std::initializer_list<const char*> keys) const {
+    for (const char* key : keys) {
+      const auto found = values_.find(key);
+      if (found != values_.end() && !found->is_null()) return &*found;
+    }
+    return nullptr;
+  }
+  const json* find(const char* key) const { return find({key}); }
+
+  Index count(std::initializer_list<const char*> keys, Index otherwise,
+              Index most) const {
+    const json* value = find(keys);
+    if (value == nullptr) return otherwise;
+    if (!value->is_number_integer())
+      refuse(*keys.begin(), *value, "expected a whole number");
+    // unsigned numbers beyond int64 would wrap around
+    const bool fits =
+        value->is_number_unsigned()
+            ? value->get<std::uint64_t>() <= static_cast<std::uint64_t>(most)
+            : value->get<std::int64_t>() <= most;
+    if (!fits || value->get<std::int64_t>() < 1)
+      refuse(*keys.begin(), *value, fmt::format("expected 1 to {}", most));
+    return value->get<Index>();
+  }
+
+  double positive(const char* key, double otherwise) const {
+    const json* value = find(key);
+    if (value == nullptr) return otherwise;
+    return positive_number(key, *value);
+  }
+
+  double positive_number(const char* key, const json& value) const {
+    if (!value.is_number() || !std::isfinite(value.get<double>()) ||
+        value.get<double>() <= 0)
+      refuse(key, value, "expected a positive number");
+    return value.get<double>();
+  }
+
+  bool flag(const char* key, bool otherwise) const {
+    const json* value = find(key);
+    if (value == nullptr) return otherwise;
+    if (!value->is_boolean()) refuse(key, *value, "expected true or false");
+    return value->get<bool>();
+  }
+
+  std::string text(const char* key, const char* otherwise) const {
+    const json* value = find(key);
+    if (value == nullptr) return otherwise;
+    if (!value->is_string()) refuse(key, *value, "expected a string");
+    return value->get<std::string>();
+  }
+
+  // a feature that is not done here, unless it is switched off
+  void refuse_if(const char* key, const char* what) const {
+    const json* value = find(key);
+    if (value == nullptr || (value->is_boolean() && !value->get<bool>()))
+      return;
+    refuse(key, *value, fmt::format("{} is not supported", what));
+  }
+
+  void refuse_unless(const char* key, bool expected, const char* what) const {
+    if (flag(key, expected) != expected)
+      refuse(key, *find(key), fmt::format("{} is not supported", what));
+  }
+
+  [[noreturn]] void refuse(const char* key, const json& value,
+                           const std::string& why) const {
+    throw InputError(fmt::format(
+        "{}: {} is {}; {}", where_, key,
+        printable(value.dump(-1, ' ', true, json::error_handler_t::replace)),
+        why));
+  }
+
+  const std::string& where() const { return where_; }
+
+ private:
+  std::string where_;
+  json values_;
+};
+
+Architecture architecture_of(const Reader& r) {
+  const std::string type = r.text("model_type", "");
+  if (type == "gpt2") return Architecture::gpt2;
+  if (type == "bert") return Architecture::bert;
+  if (type == "llama") return Architecture::llama;
+  if (type.empty())
+    throw InputError(fmt::format(
+        "{}: no model_type; gpt2, bert and llama can be read", r.where()));
+  throw InputError(
+      fmt::format("{}: model_type is {}; gpt2, bert and llama can be read",
+                  r.where(), printable(type)));
+}
+
+Activation activation_of(const Reader& r, const char* key,
+                         const char* otherwise) {
+  const std::string name = r.text(key, otherwise);
+  if (name == "gelu") return Activation::gelu;
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh")
+    return Activation::gelu_tanh;
+  if (name == "relu") return Activation::relu;
+  if (name == "silu" || name == "swish") return Activation::silu;
+  r.refuse(key, *r.find(key),
+           "gelu, gelu_new, gelu_pytorch_tanh, relu and silu can be read");
+}
+
+// what no architecture here has
+void refuse_the_unsupported(const Reader& r) {
+  r.refuse_if("quantization_config", "quantisation");
+  r.refuse_if("add_cross_attention", "cross-attention");
+  r.refuse_if("is_encoder_decoder", "an encoder-decoder model");
+  r.refuse_if("sliding_window", "a sliding window");
+  for (const char* key :
+       {"num_experts", "num_local_experts", "n_routed_experts"})
+    r.refuse_if(key, "a mixture of experts");
+  for (const char* key : {"qk_norm", "use_qk_norm", "qk_layernorm"})
+    r.refuse_if(key, "q/k-norm");
+  if (const json* types = r.find("layer_types"))
+    for (const json& type : *types)
+      if (type != "full_attention")
+        r.refuse("layer_types", type, "only full_attention is supported");
+}
+
+// rope_theta stands by itself or, in newer files, in rope_parameters
+double rope_theta_of(const Reader& r) {
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    const json* scaling = r.find(key);
+    if (scaling == nullptr) continue;
+    if (!scaling->is_object()) r.refuse(key, *scaling, "expected an object");
+    for (const char* type : {"rope_type", "type"})
+      if (scaling->contains(type) && scaling->at(type) != "default")
+        r.refuse(key, *scaling, "scaled rotary positions are not supported");
+    for (const auto& [name, value] : scaling->items())
+      if (name != "rope_type" && name != "type" && name != "rope_theta")
+        r.refuse(key, *scaling,
+                 "rotary positions with more than a theta are not supported");
+  }
+  if (const json* factor = r.find("partial_rotary_factor"))
+    if (!factor->is_number() || factor->get<double>() != 1.0)
+      r.refuse("partial_rotary_factor", *factor,
+               "partly rotated heads are not supported");
+  const json* parameters = r.find("rope_parameters");
+  if (parameters != nullptr && parameters->contains("rope_theta"))
+    return r.positive_number("rope_theta", parameters->at("rope_theta"));
+  return r.positive("rope_theta", 10'000.0);
+}
+
+ModelConfig read_gpt2(const Reader& r) {
+  ModelConfig c = usual_config(Architecture::gpt2);
+  c.layers = r.count({"n_layer", "num_hidden_layers"}, c.layers, most_layers);
+  c.width = r.count({"n_embd", "hidden_size"}, c.width, most_wide);
+  c.heads = c.key_heads =
+      r.count({"n_head", "num_attention_heads"}, c.heads, most_wide);
+  c.mlp_width = r.count({"n_inner"}, 4 * c.width, most_wide);
+  c.vocabulary = r.count({"vocab_size"}, c.vocabulary, most_entries);
+  c.positions = r.count({"n_positions", "max_position_embeddings"}, c.positions,
+                        most_entries);
+  c.epsilon = r.positive("layer_norm_epsilon", c.epsilon);
+  c.activation = activation_of(r, "activation_function", "gelu_new");
+  c.tied_embeddings = r.flag("tie_word_embeddings", true);
+  r.refuse_unless("scale_attn_weights", true, "attention without 1/sqrt(k)");
+  r.refuse_unless("scale_attn_by_inverse_layer_idx", false,
+                  "attention scaled by the layer");
+  return c;
+}
+
+ModelConfig read_bert(const Reader& r) {
+  ModelConfig c = usual_config(Architecture::bert);
+  c.layers = r.count({"num_hidden_layers"}, c.layers, most_layers);
+  c.width = r.count({"hidden_size"}, c.width, most_wide);
+  c.heads = c.key_heads = r.count({"num_attention_heads"}, c.heads, most_wide);
+  c.mlp_width = r.count({"intermediate_size"}, c.mlp_width, most_wide);
+  c.vocabulary = r.count({"vocab_size"}, c.vocabulary, most_entries);
+  c.positions = r.count({"max_position_embeddings"}, c.positions, most_entries);
+  c.token_types = r.count({"type_vocab_size"}, c.token_types, most_entries);
+  c.epsilon = r.positive("layer_norm_eps", c.epsilon);
+  c.activation = activation_of(r, "hidden_act", "gelu");
+  c.tied_embeddings = r.flag("tie_word_embeddings", true);
+  r.refuse_if("is_decoder", "BERT as a decoder");
+  if (r.text("position_embedding_type", "absolute") != "absolute")
+    r.refuse("position_embedding_type", *r.find("position_embedding_type"),
+             "only absolute positions are supported");
+  return c;
+}
+
+ModelConfig read_llama(const Reader& r) {
+  ModelConfig c = usual_config(Architecture::llama);
+  c.layers = r.count({"num_hidden_layers"}, c.layers, most_layers);
+  c.width = r.count({"hidden_size"}, c.width, most_wide);
+  c.heads = r.count({"num_attention_heads"}, c.heads, most_wide);
+  c.key_heads = r.count({"num_key_value_heads"}, c.heads, most_wide);
+  c.mlp_width = r.count({"intermediate_size"}, c.mlp_width, most_wide);
+  c.vocabulary = r.count({"vocab_size"}, c.vocabulary, most_entries);
+  c.positions = r.count({"max_position_embeddings"}, c.positions, most_entries);
+  c.epsilon = r.positive("rms_norm_eps", c.epsilon);
+  c.activation = activation_of(r, "hidden_act", "silu");
+  c.rope_theta = rope_theta_of(r);
+  c.tied_embeddings = r.flag("tie_word_embeddings", false);
+  c.attention_bias = r.flag("attention_bias", false);
+  c.mlp_bias = r.flag("mlp_bias", false);
+  if (r.find("head_dim") != nullptr)
+    c.head_width = r.count({"head_dim"}, 1, most_wide);
+  else
+    c.head_width = 0;  // width/heads, below
+  return c;
+}
+
+}  // namespace
+
+std::string name_of(Architecture architecture) {
+  switch (architecture) {
+    case Architecture::gpt2:
+      return "gpt2";
+    case Architecture::bert:
+      return "bert";
+    case Architecture::llama:
+      return "llama";
+  }
+  throw std::invalid_argument("name_of: no such architecture");
+}
+
+Mask ModelConfig::mask() const {
+  return architecture == Architecture::bert ? Mask::none : Mask::causal;
+}
+
+ModelConfig usual_config(Architecture architecture) {
+  ModelConfig c;
+  c.architecture = architecture;
+  if (architecture == Architecture::gpt2) {
+    c.vocabulary = 50257;
+    c.positions = 1024;
+    c.token_types = 0;
+    c.epsilon = 1e-5;
+    c.activation = Activation::gelu_tanh;
+  } else if (architecture == Architecture::llama) {
+    c.layers = c.heads = c.key_heads = 32;
+    c.width = 4096;
+    c.head_width = 128;
+    c.mlp_width = 11008;
+    c.vocabulary = 32000;
+    c.positions = 2048;
+    c.token_types = 0;
+    c.epsilon = 1e-6;
+    c.activation = Activation::silu;
+    c.rope_theta = 10'000.0;
+    c.tied_embeddings = c.attention_bias = c.mlp_bias = false;
+  }
+  return c;
+}
+
+void require_sound(const ModelConfig& c) {
+  for (const Index count :
+       {c.layers, c.width, c.heads, c.key_heads, c.head_width, c.mlp_width,
+        c.vocabulary, c.positions})
+    require(count >= 1, "model: a size is {}, expected at least 1", count);
+  require(c.heads % c.key_heads == 0,
+          "model: {} heads do not divide among {} key heads", c.heads,
+          c.key_heads);
+  require(c.architecture == Architecture::llama ||
+              (c.heads * c.head_width == c.width && c.key_heads == c.heads),
+          "model: {} heads of width {} do not make {} features", c.heads,
+          c.head_width, c.width);
+  require(c.rope_theta.has_value() == (c.architecture == Architecture::llama),
+          "model: rotary positions are Llama's");
+  require(!c.rope_theta || c.head_width % 2 == 0,
+          "model: heads of odd width {} cannot be rotated", c.head_width);
+  require((c.token_types > 0) == (c.architecture == Architecture::bert),
+          "model: {} token types of a {} model", c.token_types,
+          name_of(c.architecture));
+  require(c.epsilon > 0, "model: epsilon is {}", c.epsilon);
+}
+
+ModelConfig parse_model_config(std::string_view text,
+                               const std::string& where) {
+  const Reader r(text, where);
+  const Architecture architecture = architecture_of(r);
+  refuse_the_unsupported(r);
+  ModelConfig c = architecture == Architecture::gpt2   ? read_gpt2(r)
+                  : architecture == Architecture::bert ? read_bert(r)
+                                                       : read_llama(r);
+  if (architecture != Architecture::llama || c.head_width == 0) {
+    if (c.width % c.heads != 0)
+      throw InputError(
+          fmt::format("{}: {} features do not divide into {} heads", where,
+                      c.width, c.heads));
+    c.head_width = c.width / c.heads;
+  }
+  try {
+    require_sound(c);
+  } catch (const std::invalid_argument& wrong) {
+    throw InputError(fmt::format("{}: {}", where, wrong.what()));
+  }
+  return c;
+}
+
+ModelConfig read_model_config(const std::filesystem::path& path) {
+  constexpr std::uintmax_t longest = 16'000'000;
+  std::error_code unreadable;
+  if (!std::filesystem::is_regular_file(path, unreadable))
+    throw InputError(fmt::format("{}: no such file", path.string()));
+  if (std::filesystem::file_size(path, unreadable) > longest)
+    throw InputError(fmt::format("{}: larger than {} bytes, no config.json is",
+                                 path.string(), longest));
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file) throw InputError(fmt::format("{}: cannot be read", path.string()));
+  return parse_model_config(text, path.string());
+}
+
+}  // namespace lipscope

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lipscope/attention/layer_norm.h"
+#include "lipscope/attention/multi_head.h"
+#include "lipscope/model/mlp.h"
+#include "lipscope/model/model.h"
+#include "lipscope/operators/compose.h"
+
+namespace lipscope {
+
+/// What can be measured of a model, from which point to which:
+///
+///   core      input of the attention module → heads, end to end, ahead of W_O
+///   attn      the same → after W_O
+///   residual  input of the layer → x + attn(norm x), or norm(x + attn x) in a
+///             post-norm model
+///   block     input → output of the layer, MLP included
+///   model     input of layer 0 → last hidden state after the final norm
+enum class MapName { core, attn, residual, block, model };
+
+std::string name_of(MapName map);  ///< "core", "attn", …
+
+/// The parameters of one layer, in f64, and how they are put together.
+struct LayerWeights {
+  AttentionWeights attention;
+  NormWeights attention_norm;  ///< ahead of attention, or after its residual
+  MlpWeights mlp;
+  NormWeights mlp_norm;
+  bool pre_norm = true;
+  Mask mask = Mask::none;  ///< the model's own
+  std::optional<double> rope_theta = {};
+};
+
+/// Reads layer `layer`, as far as a map of it needs: the attention alone for
+/// core and attn, the norm as well for residual, everything for block (and
+/// model). InputError with what is missing; the rest of the folder does not
+/// matter.
+LayerWeights load_layer(const Model& model, Index layer,
+                        MapName map = MapName::block);
+
+struct ModelMapOptions {
+  Kind kind = Kind::dot;  ///< l2 drops the keys and ties them to the queries
+  std::optional<Mask> mask = {};  ///< the model's own, if nothing is said
+  std::vector<Index> heads = {};  ///< for core and attn; empty: all
+  Index sequences = 1;            ///< of equal length, laid under one another
+  CosineScales cosine = {};
+  int threads = 0;           ///< 0: all cores
+  std::uint64_t memory = 0;  ///< for attention weights, see AttentionOptions
+};
+
+/// A map of one layer; MapName::model is not one.
+template <class Real>
+MapPtr<Real> layer_map(const LayerWeights& layer, MapName map,
+                       const ModelMapOptions& options);
+
+/// The whole model from the input of layer 0 on, all layers in memory in Real.
+/// The bytes for attention weights are shared among the layers.
+template <class Real>
+MapPtr<Real> model_map(const Model& model, const ModelMapOptions& options);
+
+/// The norm after the last layer; nothing in a post-norm model.
+std::optional<NormWeights> load_final_norm(const Model& model);
+
+/// The parameters of a norm or of an affine map by itself.
+NormWeights load_norm(const Model& model, const Module& module);
+
+}  // namespace lipscope

@@ -1,0 +1,127 @@
+#include "lipscope/model/pass.h"
+
+#include <algorithm>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/core/gemm.h"
+
+namespace lipscope {
+
+template <class Real>
+MatrixOf<Real> embed(const Model& model, const std::vector<Index>& ids,
+                     Index sequences) {
+  const ModelConfig& c = model.config;
+  const Index count = static_cast<Index>(ids.size());
+  require(sequences >= 1 && count > 0 && count % sequences == 0,
+          "embed: {} tokens do not make {} sequences of one length", count,
+          sequences);
+  const Index n = count / sequences;
+  const OuterModules m = outer_modules(c);
+  std::vector<Module> needed{m.tokens};
+  for (const auto& module : {m.positions, m.types, m.embedding_norm})
+    if (module) needed.push_back(*module);
+  require_tensors(model, needed, "a pass from tokens");
+  if (m.positions && n > c.positions)
+    throw InputError(
+        fmt::format("{}: sequences of {} tokens, the model has {} positions",
+                    model.parameters.source(), n, c.positions));
+
+  MatrixOf<Real> x(count, c.width);
+  const TensorSpec table = weight_of(m.tokens);
+  for (Index i = 0; i < count; ++i) {
+    if (ids[i] < 0 || ids[i] >= c.vocabulary)
+      throw InputError(
+          fmt::format("{}: token id {}, the model's vocabulary has {}",
+                      model.parameters.source(), ids[i], c.vocabulary));
+    x.row(i) = model.parameters.rows<Real>(table, ids[i], 1);
+  }
+  if (m.positions) {
+    const MatrixOf<Real> places =
+        model.parameters.rows<Real>(weight_of(*m.positions), 0, n);
+    for (Index s = 0; s < sequences; ++s) x.middleRows(s * n, n) += places;
+  }
+  if (m.types) {
+    const MatrixOf<Real> first =
+        model.parameters.rows<Real>(weight_of(*m.types), 0, 1);
+    x.rowwise() += first.row(0);
+  }
+  if (!m.embedding_norm) return x;
+  return LayerNorm<Real>(load_norm(model, *m.embedding_norm))(x);
+}
+
+template <class Real>
+ForwardPass<Real>::ForwardPass(const Model& model, PassOptions options)
+    : model_(model), options_(options) {
+  require_complete(model);
+  if (options_.keep_layers)
+    for (Index l = 0; l < model.config.layers; ++l) kept_.push_back(stage(l));
+  if (const std::optional<NormWeights> norm = load_final_norm(model))
+    final_norm_ = std::make_unique<LayerNorm<Real>>(*norm);
+}
+
+template <class Real>
+auto ForwardPass<Real>::stage(Index layer) const -> Stage {
+  const LayerWeights w = load_layer(model_, layer);
+  // nothing is differentiated here: no attention weights are kept
+  const ModelMapOptions options{.sequences = options_.sequences,
+                                .threads = options_.threads,
+                                .memory = 1};
+  return {w.pre_norm ? std::make_unique<LayerNorm<Real>>(w.attention_norm)
+                     : nullptr,
+          layer_map<Real>(w, MapName::block, options)};
+}
+
+template <class Real>
+HiddenStates<Real> ForwardPass<Real>::operator()(const std::vector<Index>& ids,
+                                                 Index layers) const {
+  require(layers <= model_.config.layers, "pass: {} layers of a model with {}",
+          layers, model_.config.layers);
+  const Index count = layers < 0 ? model_.config.layers : layers;
+  HiddenStates<Real> states;
+  MatrixOf<Real> x = embed<Real>(model_, ids, options_.sequences);
+  for (Index l = 0; l < count; ++l) {
+    const Stage made = options_.keep_layers ? Stage{} : stage(l);
+    const Stage& at = options_.keep_layers ? kept_[l] : made;
+    states.layer.push_back(x);
+    states.attention.push_back(at.norm ? (*at.norm)(x) : x);
+    if (layers < 0 || l + 1 < count) x = (*at.block)(x);
+  }
+  if (layers < 0) states.last = final_norm_ ? (*final_norm_)(x) : std::move(x);
+  return states;
+}
+
+template <class Real>
+MatrixOf<Real> logits(const Model& model, const MatrixOf<Real>& last,
+                      int threads) {
+  const ModelConfig& c = model.config;
+  if (c.architecture == Architecture::bert)
+    throw InputError(
+        fmt::format("{}: BERT's language-model head is not supported",
+                    model.parameters.source()));
+  const OuterModules m = outer_modules(c);
+  const Module& head = m.head ? *m.head : m.tokens;
+  require_tensors(model, {head}, "the language-model head");
+  require(last.cols() == c.width, "logits: states of {} features, not {}",
+          last.cols(), c.width);
+
+  // a few thousand words at a time: the table may be larger than the model
+  constexpr Index piece = 4096;
+  MatrixOf<Real> out(last.rows(), c.vocabulary);
+  for (Index word = 0; word < c.vocabulary; word += piece) {
+    const Index words = std::min(piece, c.vocabulary - word);
+    const MatrixOf<Real> rows =
+        model.parameters.rows<Real>(weight_of(head), word, words);
+    product_into(as_is(last), transposed(rows),
+                 view(out, Block{0, word, last.rows(), words}), threads);
+  }
+  return out;
+}
+
+template class ForwardPass<float>;
+template class ForwardPass<double>;
+template MatrixOf<float> embed(const Model&, const std::vector<Index>&, Index);
+template MatrixOf<double> embed(const Model&, const std::vector<Index>&, Index);
+template MatrixOf<float> logits(const Model&, const MatrixOf<float>&, int);
+template MatrixOf<double> logits(const Model&, const MatrixOf<double>&, int);
+
+}  // namespace lipscope

@@ -1,0 +1,172 @@
+#include "lipscope/model/config.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "lipscope/core/errors.h"
+#include "tests/model/folders.h"
+
+namespace lipscope {
+namespace {
+
+using nlohmann::json;
+using test::message_of;
+using test::says;
+
+ModelConfig parse(const json& j) {
+  return parse_model_config(j.dump(), "c.json");
+}
+
+std::string refusal(const json& j) {
+  return message_of<InputError>([&] { parse(j); });
+}
+
+TEST(ModelConfig, HasTheDefaultsOfTransformersWhereNothingIsSaid) {
+  const ModelConfig gpt2 = parse({{"model_type", "gpt2"}});
+  EXPECT_EQ(gpt2.layers, 12);
+  EXPECT_EQ(gpt2.width, 768);
+  EXPECT_EQ(gpt2.heads, 12);
+  EXPECT_EQ(gpt2.head_width, 64);
+  EXPECT_EQ(gpt2.mlp_width, 3072);
+  EXPECT_EQ(gpt2.vocabulary, 50257);
+  EXPECT_EQ(gpt2.positions, 1024);
+  EXPECT_EQ(gpt2.epsilon, 1e-5);
+  EXPECT_EQ(gpt2.activation, Activation::gelu_tanh);
+  EXPECT_TRUE(gpt2.tied_embeddings);
+  EXPECT_EQ(gpt2.mask(), Mask::causal);
+  EXPECT_TRUE(gpt2.pre_norm());
+
+  const ModelConfig bert = parse({{"model_type", "bert"}});
+  EXPECT_EQ(bert.vocabulary, 30522);
+  EXPECT_EQ(bert.positions, 512);
+  EXPECT_EQ(bert.token_types, 2);
+  EXPECT_EQ(bert.epsilon, 1e-12);
+  EXPECT_EQ(bert.activation, Activation::gelu);
+  EXPECT_EQ(bert.mask(), Mask::none);
+  EXPECT_FALSE(bert.pre_norm());
+
+  const ModelConfig llama = parse({{"model_type", "llama"}});
+  EXPECT_EQ(llama.layers, 32);
+  EXPECT_EQ(llama.width, 4096);
+  EXPECT_EQ(llama.key_heads, 32);
+  EXPECT_EQ(llama.head_width, 128);
+  EXPECT_EQ(llama.mlp_width, 11008);
+  EXPECT_EQ(llama.vocabulary, 32000);
+  EXPECT_EQ(llama.positions, 2048);
+  EXPECT_EQ(llama.epsilon, 1e-6);
+  EXPECT_EQ(llama.rope_theta, 10'000.0);
+  EXPECT_EQ(llama.activation, Activation::silu);
+  EXPECT_FALSE(llama.tied_embeddings);
+  EXPECT_FALSE(llama.attention_bias);
+}
+
+TEST(ModelConfig, ReadsWhatIsSaid) {
+  for (const Architecture a :
+       {Architecture::gpt2, Architecture::bert, Architecture::llama}) {
+    const ModelConfig c = test::small_config(a);
+    const ModelConfig read = parse_model_config(test::config_json(c), "c.json");
+    EXPECT_EQ(read.architecture, c.architecture);
+    EXPECT_EQ(read.layers, c.layers);
+    EXPECT_EQ(read.width, c.width);
+    EXPECT_EQ(read.heads, c.heads);
+    EXPECT_EQ(read.key_heads, c.key_heads);
+    EXPECT_EQ(read.head_width, c.head_width);
+    EXPECT_EQ(read.mlp_width, c.mlp_width);
+    EXPECT_EQ(read.vocabulary, c.vocabulary);
+    EXPECT_EQ(read.positions, c.positions);
+    EXPECT_EQ(read.epsilon, c.epsilon);
+    EXPECT_EQ(read.activation, c.activation);
+    EXPECT_EQ(read.rope_theta, c.rope_theta);
+    EXPECT_EQ(read.tied_embeddings, c.tied_embeddings);
+    EXPECT_EQ(read.attention_bias, c.attention_bias);
+  }
+  // derived: the MLP of GPT-2, the heads of Llama; null is nothing
+  EXPECT_EQ(parse({{"model_type", "gpt2"},
+                   {"n_embd", 48},
+                   {"n_head", 3},
+                   {"n_inner", nullptr}})
+                .mlp_width,
+            192);
+  const ModelConfig llama = parse({{"model_type", "llama"},
+                                   {"hidden_size", 64},
+                                   {"num_attention_heads", 8},
+                                   {"head_dim", nullptr},
+                                   {"rope_scaling", nullptr},
+                                   {"sliding_window", nullptr}});
+  EXPECT_EQ(llama.head_width, 8);
+  EXPECT_EQ(llama.key_heads, 8);
+  // newer files keep theta in rope_parameters
+  EXPECT_EQ(parse({{"model_type", "llama"},
+                   {"rope_parameters",
+                    {{"rope_type", "default"}, {"rope_theta", 5e5}}}})
+                .rope_theta,
+            5e5);
+  EXPECT_EQ(parse({{"model_type", "bert"}, {"hidden_act", "relu"}}).activation,
+            Activation::relu);
+}
+
+TEST(ModelConfig, RefusesByNameWhatIsNotDone) {
+  const json rope{{"rope_type", "llama3"}, {"factor", 8.0}};
+  const std::vector<std::pair<json, std::string>> cases = {
+      {{{"model_type", "mistral"}}, "mistral"},
+      {{{"model_type", "t5"}}, "t5"},
+      {{{"architectures", {"GPT2LMHeadModel"}}}, "model_type"},
+      {{{"model_type", "llama"}, {"rope_scaling", rope}}, "rope_scaling"},
+      {{{"model_type", "llama"},
+        {"rope_scaling", {{"type", "linear"}, {"factor", 2.0}}}},
+       "rotary"},
+      {{{"model_type", "llama"}, {"rope_parameters", rope}}, "rope_parameters"},
+      {{{"model_type", "llama"}, {"partial_rotary_factor", 0.5}}, "partial"},
+      {{{"model_type", "llama"}, {"sliding_window", 4096}}, "sliding"},
+      {{{"model_type", "llama"}, {"num_local_experts", 8}}, "experts"},
+      {{{"model_type", "llama"},
+        {"layer_types", {"full_attention", "sliding_attention"}}},
+       "layer_types"},
+      {{{"model_type", "llama"}, {"quantization_config", {{"bits", 4}}}},
+       "quantisation"},
+      {{{"model_type", "gpt2"}, {"add_cross_attention", true}}, "cross"},
+      {{{"model_type", "gpt2"}, {"scale_attn_weights", false}}, "sqrt"},
+      {{{"model_type", "gpt2"}, {"scale_attn_by_inverse_layer_idx", true}},
+       "layer"},
+      {{{"model_type", "gpt2"}, {"activation_function", "mish"}}, "mish"},
+      {{{"model_type", "bert"}, {"is_decoder", true}}, "decoder"},
+      {{{"model_type", "bert"}, {"position_embedding_type", "relative_key"}},
+       "relative_key"}};
+  for (const auto& [config, word] : cases)
+    EXPECT_TRUE(says(refusal(config), {"c.json", word})) << config;
+  // switched off, they are nothing
+  EXPECT_NO_THROW(parse({{"model_type", "gpt2"},
+                         {"add_cross_attention", false},
+                         {"is_encoder_decoder", false}}));
+}
+
+TEST(ModelConfig, RefusesNumbersThatMakeNoModel) {
+  const auto gpt2 = [](const char* key, json value) {
+    return json{{"model_type", "gpt2"}, {key, std::move(value)}};
+  };
+  for (const json& bad : {json(0), json(-1), json(1.5), json("12"), json(true),
+                          json(18446744073709551615u), json(1LL << 40),
+                          json(std::vector<int>{12})}) {
+    for (const char* key : {"n_layer", "n_embd", "n_head", "vocab_size"})
+      EXPECT_TRUE(says(refusal(gpt2(key, bad)), {"c.json", key})) << bad;
+  }
+  EXPECT_TRUE(says(refusal(gpt2("n_head", 7)), {"768", "7"}));
+  for (const json& bad : {json(0.0), json(-1e-5), json("tiny")})
+    EXPECT_TRUE(says(refusal(gpt2("layer_norm_epsilon", bad)), {"epsilon"}));
+  EXPECT_TRUE(says(refusal({{"model_type", "llama"},
+                            {"num_attention_heads", 8},
+                            {"num_key_value_heads", 3}}),
+                   {"8", "3"}));
+  EXPECT_TRUE(
+      says(refusal({{"model_type", "llama"}, {"head_dim", 5}}), {"odd", "5"}));
+  EXPECT_TRUE(says(refusal({{"model_type", 3}}), {"model_type"}));
+  EXPECT_TRUE(says(refusal(json::array({1})), {"object"}));
+  for (const char* text : {"", "{", "{\"model_type\": \"gpt2\"", "\xff\xfe"})
+    EXPECT_TRUE(says(
+        message_of<InputError>([&] { parse_model_config(text, "c.json"); }),
+        {"c.json", "JSON"}));
+}
+
+}  // namespace
+}  // namespace lipscope
