@@ -13,9 +13,10 @@ ALLOWED = {
     "core": [],
     "operators": ["core"],
     "io": ["core"],
+    "text": ["core", "io"],
     "attention": ["core", "operators"],
     "spectral": ["core", "operators"],
-    "cli": ["core", "operators", "io", "attention", "spectral"],
+    "cli": ["core", "operators", "io", "text", "attention", "spectral"],
 }
 
 INCLUDE = re.compile(r'#include [<"]lipscope/(\w+)/')
