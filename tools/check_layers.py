@@ -13,10 +13,12 @@ ALLOWED = {
     "core": [],
     "operators": ["core"],
     "io": ["core"],
+    "text": ["core", "io"],
     "spectral": ["core", "operators"],
     "attention": ["core", "operators", "spectral"],
     "model": ["core", "operators", "io", "attention"],
-    "cli": ["core", "operators", "io", "spectral", "attention", "model"],
+    "cli": ["core", "operators", "io", "text", "spectral", "attention",
+            "model"],
 }
 
 INCLUDE = re.compile(r'#include [<"]lipscope/(\w+)/')

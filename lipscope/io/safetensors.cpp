@@ -8,6 +8,7 @@
 
 #include "lipscope/core/errors.h"
 #include "lipscope/io/atomic_file.h"
+#include "lipscope/io/json_text.h"
 #include "lipscope/io/number_format.h"
 
 namespace lipscope {

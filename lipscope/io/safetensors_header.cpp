@@ -4,11 +4,11 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/io/json_text.h"
 
 namespace lipscope {
 namespace {
@@ -16,8 +16,7 @@ namespace {
 using nlohmann::json;
 using std::filesystem::path;
 
-// A header is three deep. The parser does not recurse, but nothing is gained by
-// building a million brackets in memory.
+// A header is three deep.
 constexpr int deepest = 16;
 
 template <class... Args>
@@ -38,39 +37,12 @@ template <class... Args>
                   fmt::format(message, std::forward<Args>(args)...)));
 }
 
-// The JSON of the header. The parser keeps the last of two equal keys and says
-// nothing, so they are watched for while it works.
-json parse_json(const path& file, std::string_view header) {
+// The JSON of the header.
+json parse_header_json(const path& file, std::string_view header) {
   if (header.empty() || header.front() != '{')
     refuse_header(file, "expected JSON that starts with '{{', found {}",
                   header.empty() ? "nothing" : printable(header.substr(0, 8)));
-  // the parser takes a zero byte for the end and would not read on
-  if (const std::size_t zero = header.find('\0'); zero != header.npos)
-    refuse_header(file, "byte {} of {} is zero, expected JSON", zero,
-                  header.size());
-
-  std::vector<std::set<std::string>> keys;  // of the objects that are open
-  const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
-    using Event = json::parse_event_t;
-    if ((event == Event::object_start || event == Event::array_start) &&
-        depth >= deepest)
-      refuse_header(file, "nested more than {} deep", deepest);
-    if (event == Event::object_start) keys.emplace_back();
-    if (event == Event::object_end) keys.pop_back();
-    if (event == Event::key &&
-        !keys.back().insert(parsed.get<std::string>()).second)
-      refuse_header(file, "the key {} stands there twice",
-                    printable(parsed.get<std::string>()));
-    return true;
-  };
-  try {
-    return json::parse(header, watch);
-  } catch (const json::parse_error& error) {
-    refuse_header(file, "stops being JSON in UTF-8 at byte {} of {}",
-                  error.byte, header.size());
-  } catch (const json::out_of_range&) {
-    refuse_header(file, "holds a number beyond the range of a double");
-  }
+  return parse_json(fmt::format("{}: header", file.string()), header, deepest);
 }
 
 // Bits taken by one entry, for the dtypes of the format.
@@ -85,13 +57,6 @@ std::optional<std::uint64_t> bits_of(std::string_view dtype) {
   const auto found = known.find(dtype);
   if (found == known.end()) return std::nullopt;
   return found->second;
-}
-
-// A JSON value for a message.
-std::string shown(const json& value) {
-  std::string text = value.dump(-1, ' ', true);
-  if (text.size() > 80) text = text.substr(0, 77) + "...";
-  return text;
 }
 
 const json& member(const path& file, const std::string& name,
@@ -212,7 +177,7 @@ StoredTensors parse_safetensors_header(const path& file,
                                        std::string_view header,
                                        std::uint64_t data_size) {
   StoredTensors tensors;
-  const json parsed = parse_json(file, header);
+  const json parsed = parse_header_json(file, header);
   for (const auto& [name, value] : parsed.items()) {
     if (name == "__metadata__") {
       check_metadata(file, value);
@@ -224,13 +189,6 @@ StoredTensors parse_safetensors_header(const path& file,
   }
   check_cover(file, tensors, data_size);
   return tensors;
-}
-
-std::string printable(std::string_view name) {
-  std::string text =
-      json(name).dump(-1, ' ', true, json::error_handler_t::replace);
-  if (text.size() > 120) text = text.substr(0, 116) + "...\"";
-  return text;
 }
 
 }  // namespace lipscope

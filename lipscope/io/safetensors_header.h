@@ -33,7 +33,4 @@ StoredTensors parse_safetensors_header(const std::filesystem::path& path,
                                        std::string_view header,
                                        std::uint64_t data_size);
 
-/// A name from a file, made fit for a message: quoted, ASCII, not too long.
-std::string printable(std::string_view name);
-
 }  // namespace lipscope

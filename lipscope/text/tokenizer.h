@@ -1,0 +1,68 @@
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "lipscope/text/byte_pair.h"
+#include "lipscope/text/llama_tokenizer.h"
+#include "lipscope/text/token.h"
+#include "lipscope/text/word_piece.h"
+
+namespace lipscope {
+
+/// What turns text into token ids: GPT-2's, BERT's or Llama's way.
+///
+/// The ids are those of the text and nothing else. No special token is added
+/// ([CLS], the beginning of a text), and none is looked for: "[CLS]" in a text
+/// is a bracket, three letters and a bracket. Nothing is cut off or filled up.
+class Tokenizer {
+ public:
+  using Kind =
+      std::variant<BytePairTokenizer, WordPieceTokenizer, LlamaTokenizer>;
+
+  explicit Tokenizer(Kind kind) : kind_(std::move(kind)) {}
+
+  /// The tokens of the text, with the bytes they stand at; see the three kinds
+  /// for what that means at the edges. InputError, with the byte, for text that
+  /// is not UTF-8.
+  std::vector<Token> encode(std::string_view text) const;
+
+  /// The text that the ids stand for, as far as the kind can tell: BERT's has
+  /// lost its case, its accents and its blanks.
+  std::string decode(std::span<const TokenId> ids) const;
+
+  /// One piece: its bytes, for GPT-2 and Llama, which may be part of a
+  /// character; as it is written in the vocabulary, for BERT.
+  const std::string& piece(TokenId id) const;
+
+  /// How many pieces there are; ids are below it.
+  TokenId vocabulary_size() const;
+
+ private:
+  const std::vector<std::string>& pieces() const;
+
+  Kind kind_;
+};
+
+/// The ids alone.
+std::vector<TokenId> ids_of(std::span<const Token> tokens);
+
+/// The tokenizer of a model's folder, from the first of these that is there:
+///
+///   tokenizer.json                 byte-level BPE or WordPiece
+///   vocab.json with merges.txt     GPT-2
+///   encoder.json with vocab.bpe    GPT-2 as first published
+///   vocab.txt                      BERT, uncased unless a
+///   tokenizer_config.json
+///                                  beside it says otherwise
+///   tokenizer.bin                  Llama, as llama2.c has it
+///
+/// InputError if there is none, and, with the file and the place in it, for one
+/// that is malformed, or asks for something that is not implemented.
+Tokenizer load_tokenizer(const std::filesystem::path& folder);
+
+}  // namespace lipscope

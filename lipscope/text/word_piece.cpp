@@ -1,0 +1,101 @@
+#include "lipscope/text/word_piece.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/io/json_text.h"
+#include "lipscope/text/utf8.h"
+
+namespace lipscope {
+
+WordPieceTokenizer::WordPieceTokenizer(std::string_view place,
+                                       std::vector<std::string> pieces,
+                                       WordPieceOptions options)
+    : pieces_(std::move(pieces)), options_(std::move(options)) {
+  beginning_ = ids_by_piece(place, pieces_);
+  const std::string& prefix = options_.continuing_prefix;
+  for (const auto& [piece, id] : beginning_) {
+    longest_piece_ = std::max(longest_piece_, piece.size());
+    if (piece.starts_with(prefix))
+      continuing_.emplace(piece.substr(prefix.size()), id);
+  }
+  const auto found = beginning_.find(options_.unknown);
+  if (found == beginning_.end())
+    throw InputError(
+        fmt::format("{}: the unknown token {} is not in the vocabulary", place,
+                    printable(options_.unknown)));
+  unknown_ = found->second;
+}
+
+std::vector<Token> WordPieceTokenizer::encode_word(const BertWord& word) const {
+  const std::vector<Token> unknown = {
+      {unknown_, word.front().begin, word.back().end}};
+  if (word.size() > options_.longest_word) return unknown;
+
+  // starts[i]: the byte at which character i begins
+  std::string bytes;
+  std::vector<std::size_t> starts;
+  for (const BertCharacter& c : word) {
+    starts.push_back(bytes.size());
+    bytes += utf8_of(c.code);
+  }
+  starts.push_back(bytes.size());
+
+  std::vector<Token> tokens;
+  std::size_t from = 0, reach = 0;
+  while (from < word.size()) {
+    const PieceIds& pieces = from == 0 ? beginning_ : continuing_;
+    // no piece that begins here ends beyond `reach`
+    while (reach < word.size() &&
+           starts[reach + 1] - starts[from] <= longest_piece_)
+      ++reach;
+    std::size_t to = reach;
+    for (; to > from; --to) {
+      const auto found = pieces.find(std::string_view(bytes).substr(
+          starts[from], starts[to] - starts[from]));
+      if (found == pieces.end()) continue;
+      tokens.push_back({found->second, word[from].begin, word[to - 1].end});
+      break;
+    }
+    if (to == from) return unknown;
+    from = to;
+  }
+  return tokens;
+}
+
+std::vector<Token> WordPieceTokenizer::encode(std::string_view text) const {
+  check_utf8(text);
+  std::vector<Token> tokens;
+  for (const BertWord& word : bert_words(text, options_.normalization))
+    for (const Token& token : encode_word(word)) tokens.push_back(token);
+  return tokens;
+}
+
+std::string WordPieceTokenizer::decode(std::span<const TokenId> ids) const {
+  std::string text;
+  const std::string& prefix = options_.continuing_prefix;
+  for (const TokenId id : ids) {
+    const std::string_view piece = pieces_[id];
+    const bool continues = !text.empty() && piece.starts_with(prefix);
+    if (!text.empty() && !continues) text += ' ';
+    text += continues ? piece.substr(prefix.size()) : piece;
+  }
+  return text;
+}
+
+WordPieceTokenizer parse_word_piece(std::string_view place,
+                                    std::string_view text,
+                                    const WordPieceOptions& options) {
+  std::vector<std::string> pieces;
+  for (const std::string_view line : lines_of(text)) {
+    if (line.empty())
+      throw InputError(fmt::format("{}: line {} is empty, expected a piece",
+                                   place, pieces.size() + 1));
+    pieces.emplace_back(line);
+  }
+  return WordPieceTokenizer(place, std::move(pieces), options);
+}
+
+}  // namespace lipscope

@@ -1,0 +1,287 @@
+#include "lipscope/text/tokenizer.h"
+
+#include <gtest/gtest.h>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/text/token_ids.h"
+#include "lipscope/text/tokenizer_json.h"
+#include "tests/text/vocabularies.h"
+
+namespace lipscope {
+namespace {
+
+using nlohmann::json;
+using Ids = std::vector<TokenId>;
+
+class LoadTokenizer : public testing::Test {
+ protected:
+  void put(const char* name, const std::string& content) const {
+    test::write_file(folder / name, content);
+  }
+  Ids ids(std::string_view text) const {
+    return ids_of(load_tokenizer(folder.path()).encode(text));
+  }
+  std::string refusal() const {
+    return test::message_of<InputError>([&] { load_tokenizer(folder.path()); });
+  }
+
+  const test::TemporaryFolder folder;
+  const std::string vocabulary = test::byte_vocabulary({"ab", " ab"}).dump();
+  const std::string merges =
+      "#version: 0.2\na b\n" + test::spelled(" ") + " ab\n";
+};
+
+TEST_F(LoadTokenizer, ChoosesByTheFilesThatAreThere) {
+  put("tokenizer.bin", test::llama_file({{" ", -1}, {"ab", -1}}));
+  EXPECT_EQ(ids("a"), (Ids{259, 3 + 'a'}));
+  put("vocab.txt", "[UNK]\nab\n");
+  EXPECT_EQ(ids("AB x"), (Ids{1, 0}));
+  put("encoder.json", vocabulary);
+  put("vocab.bpe", merges);
+  EXPECT_EQ(ids("ab ab"), (Ids{256, 257}));
+  put("vocab.json", test::byte_vocabulary({"zz"}).dump());
+  put("merges.txt", "z z");
+  EXPECT_EQ(ids("zz ab"), (Ids{256, ' ', 'a', 'b'}));
+  put("tokenizer.json", test::word_piece_json({"zz", "[UNK]"}).dump());
+  EXPECT_EQ(ids("ZZ ab"), (Ids{0, 1}));
+}
+
+TEST_F(LoadTokenizer, SaysWhatIsMissing) {
+  EXPECT_TRUE(test::says(refusal(), {folder.path().string(), "no tokenizer",
+                                     "tokenizer.json", "tokenizer.bin"}));
+  put("vocab.json", vocabulary);
+  EXPECT_TRUE(test::says(refusal(), {"vocab.json", "merges.txt"}));
+}
+
+TEST_F(LoadTokenizer, TakesTheCaseOfAVocabularyFromItsConfiguration) {
+  put("vocab.txt", "[UNK]\nab\nAB\n\u00e9\ne\n");
+  EXPECT_EQ(ids("AB \u00c9"), (Ids{1, 4}));
+  put("tokenizer_config.json", R"({"do_lower_case": true})");
+  EXPECT_EQ(ids("AB \u00c9"), (Ids{1, 4}));
+  put("tokenizer_config.json", R"({"do_lower_case": false, "x": [1]})");
+  EXPECT_EQ(ids("AB \u00e9"), (Ids{2, 3}));
+  put("tokenizer_config.json", R"({"strip_accents": false})");
+  EXPECT_EQ(ids("AB \u00c9"), (Ids{1, 3}));
+  put("tokenizer_config.json", R"({"unk_token": "ab"})");
+  EXPECT_EQ(ids("x"), (Ids{1}));
+  put("tokenizer_config.json", R"({"do_lower_case": 1})");
+  EXPECT_TRUE(test::says(
+      refusal(), {"tokenizer_config.json", "do_lower_case is 1", "true or"}));
+}
+
+TEST_F(LoadTokenizer, RefusesMalformedMerges) {
+  put("vocab.json", vocabulary);
+  const auto refusal_of = [&](const std::string& text) {
+    put("merges.txt", text);
+    return refusal();
+  };
+  EXPECT_TRUE(
+      test::says(refusal_of("a b\nab\n"), {"merges.txt", "line 2", "\"ab\""}));
+  EXPECT_TRUE(test::says(refusal_of("a b\n\n"), {"line 2"}));
+  EXPECT_TRUE(test::says(refusal_of("a b c\n"), {"line 1"}));
+  EXPECT_TRUE(test::says(refusal_of(" b\n"), {"line 1"}));
+  EXPECT_TRUE(test::says(refusal_of("a \n"), {"line 1"}));
+  EXPECT_TRUE(test::says(refusal_of("a b\na xy\n"),
+                         {"merge 2", "\"xy\"", "not in the vocabulary"}));
+  EXPECT_TRUE(test::says(refusal_of("a c\n"), {"merge 1", "\"ac\""}));
+  EXPECT_TRUE(test::says(refusal_of("a b\na b\n"), {"merge 2", "twice"}));
+}
+
+TEST(TokenizerJson, RefusesIdsThatAreNoNumbering) {
+  const auto refusal = [](const json& vocabulary) {
+    return test::message_of<InputError>([&] {
+      parse_tokenizer_json(
+          "t.json", test::byte_pair_json(vocabulary, json::array()).dump());
+    });
+  };
+  EXPECT_TRUE(test::says(refusal({{"a", 0}, {"b", 0}}),
+                         {"t.json", "\"a\"", "\"b\"", "both have id 0"}));
+  EXPECT_TRUE(test::says(refusal({{"a", 0}, {"b", 2}}),
+                         {"no piece has id 1", "up to 2"}));
+  EXPECT_TRUE(test::says(refusal({{"a", 0}, {"b", 2000000000}}),
+                         {"no piece has id 1"}));
+  EXPECT_TRUE(test::says(refusal({{"a", 3000000000}}), {"3000000000"}));
+  EXPECT_TRUE(test::says(refusal({{"a", -1}}), {"\"a\"", "-1"}));
+  EXPECT_TRUE(test::says(refusal({{"a", 0.5}}), {"0.5"}));
+  EXPECT_TRUE(test::says(refusal({{"a", "0"}}), {"\"0\""}));
+  EXPECT_TRUE(test::says(refusal(json::object()), {"empty"}));
+  EXPECT_TRUE(test::says(refusal({1, 2}), {"[1,2]"}));
+  EXPECT_TRUE(test::says(refusal(nullptr), {"null"}));
+}
+
+std::string refusal(const json& file) {
+  return test::message_of<InputError>(
+      [&] { parse_tokenizer_json("t.json", file.dump()); });
+}
+
+TEST(TokenizerJson, ReadsMergesInBothSpellings) {
+  const json vocabulary = test::byte_vocabulary({"ab", "abc"});
+  const json pairs = json::parse(R"([["a", "b"], ["ab", "c"]])");
+  for (const json& merges : {json{"a b", "ab c"}, pairs}) {
+    const Tokenizer t = parse_tokenizer_json(
+        "t", test::byte_pair_json(vocabulary, merges).dump());
+    EXPECT_EQ(ids_of(t.encode("abcab")), (Ids{257, 256}));
+    EXPECT_EQ(t.vocabulary_size(), 258);
+  }
+  for (const json& bad : {json("ab"), json("a b c"), json{"a"}, json(3),
+                          json{"a", "b", "c"}, json{"a", 1}})
+    EXPECT_TRUE(test::says(
+        refusal(test::byte_pair_json(vocabulary, json::array({bad}))),
+        {"model", "merge 1"}));
+}
+
+TEST(TokenizerJson, NamesTheTypeThatItCannotRead) {
+  const json pair = test::byte_pair_json(test::byte_vocabulary({}), {});
+  const json piece = test::word_piece_json({"[UNK]", "a"});
+  const auto with = [](json file, const char* pointer, const json& value) {
+    file[json::json_pointer(pointer)] = value;
+    return refusal(file);
+  };
+  const std::initializer_list<std::string> unigram = {"model", "\"Unigram\""};
+  EXPECT_TRUE(test::says(with(pair, "/model/type", "Unigram"), unigram));
+  EXPECT_TRUE(test::says(with(pair, "/pre_tokenizer/type", "Sequence"),
+                         {"pre_tokenizer", "\"Sequence\"", "ByteLevel"}));
+  EXPECT_TRUE(
+      test::says(with(pair, "/pre_tokenizer", nullptr), {"no pre_tokenizer"}));
+  EXPECT_TRUE(test::says(with(pair, "/normalizer", {{"type", "NFC"}}),
+                         {"normalizer", "\"NFC\""}));
+  EXPECT_TRUE(test::says(with(piece, "/normalizer/type", "Lowercase"),
+                         {"\"Lowercase\"", "BertNormalizer"}));
+  EXPECT_TRUE(test::says(with(piece, "/pre_tokenizer/type", "Whitespace"),
+                         {"\"Whitespace\"", "BertPreTokenizer"}));
+  for (const char* option : {"dropout", "unk_token", "end_of_word_suffix",
+                             "continuing_subword_prefix"})
+    EXPECT_TRUE(
+        test::says(with(pair, (std::string("/model/") + option).c_str(), "x"),
+                   {option, "not implemented"}));
+  for (const char* option : {"byte_fallback", "ignore_merges"})
+    EXPECT_TRUE(
+        test::says(with(pair, (std::string("/model/") + option).c_str(), true),
+                   {option, "not implemented"}));
+  EXPECT_TRUE(
+      test::says(with(pair, "/pre_tokenizer/use_regex", false), {"use_regex"}));
+}
+
+TEST(TokenizerJson, RefusesWrongTypesOfJson) {
+  const json pair = test::byte_pair_json(test::byte_vocabulary({}), {});
+  const json piece = test::word_piece_json({"[UNK]", "a"});
+  for (const json& file : {pair, piece}) {
+    const json values = file.flatten();
+    for (const auto& [pointer, value] : values.items()) {
+      json bad = file;
+      bad[json::json_pointer(pointer)] = json::array({1});
+      EXPECT_TRUE(test::says(refusal(bad), {"t.json"})) << pointer;
+    }
+  }
+  for (const char* text : {"", "{", "[]", "3", "{\"model\": 1}", "{}"})
+    EXPECT_TRUE(test::says(test::message_of<InputError>(
+                               [&] { parse_tokenizer_json("t.json", text); }),
+                           {"t.json"}))
+        << text;
+  json bad = pair;
+  bad["model"]["merges"] = "a b";
+  EXPECT_TRUE(test::says(refusal(bad), {"merges", "expected a list"}));
+  bad = piece;
+  bad["model"]["unk_token"] = "?";
+  EXPECT_TRUE(test::says(refusal(bad), {"\"?\"", "not in the vocabulary"}));
+}
+
+TEST(TokenizerJson, FollowsItsOptions) {
+  json file = test::word_piece_json(
+      {"?", "a", "@@b", "\u00c9", "[UNK]", "##b", "\u4e2d\u4e2d", "A", "E"});
+  const auto ids = [&](std::string_view text) {
+    return ids_of(parse_tokenizer_json("t", file.dump()).encode(text));
+  };
+  EXPECT_EQ(ids("ab A"), (Ids{1, 5, 1}));
+  file["model"]["continuing_subword_prefix"] = "@@";
+  file["model"]["unk_token"] = "?";
+  file["model"]["max_input_chars_per_word"] = 2;
+  EXPECT_EQ(ids("ab abb"), (Ids{1, 2, 0}));
+  EXPECT_EQ(ids("\u4e2d\u4e2d"), (Ids{0, 0}));
+  file["normalizer"]["handle_chinese_chars"] = false;
+  EXPECT_EQ(ids("\u4e2d\u4e2d"), (Ids{6}));
+  file["normalizer"]["lowercase"] = false;  // and with it the accents stay
+  EXPECT_EQ(ids("A \u00c9"), (Ids{7, 3}));
+  file["normalizer"]["strip_accents"] = true;
+  EXPECT_EQ(ids("A \u00c9"), (Ids{7, 8}));
+  EXPECT_EQ(ids("a\x01"), (Ids{1}));
+  file["normalizer"]["clean_text"] = false;
+  EXPECT_EQ(ids("a\x01"), (Ids{0}));
+  // a file that does not name its model
+  file["model"].erase("type");
+  EXPECT_EQ(ids("ab"), (Ids{1, 2}));
+
+  file = test::byte_pair_json(test::byte_vocabulary({}), json::array());
+  file["model"].erase("type");
+  EXPECT_EQ(ids("a"), (Ids{'a'}));
+  file["pre_tokenizer"]["add_prefix_space"] = true;
+  EXPECT_EQ(ids("a"), (Ids{' ', 'a'}));
+}
+
+TEST(TokenizerJson, KnowsAddedTokensButDoesNotLookForThem) {
+  json file = test::byte_pair_json(test::byte_vocabulary({}), json::array());
+  const auto token = [](int id, const char* content, bool special) {
+    return json{{"id", id}, {"content", content}, {"special", special}};
+  };
+  file["added_tokens"] = {token(256, "<|end|>", true), token('a', "a", true)};
+  const Tokenizer t = parse_tokenizer_json("t", file.dump());
+  EXPECT_EQ(t.vocabulary_size(), 257);
+  EXPECT_EQ(t.piece(256), "<|end|>");
+  EXPECT_EQ(t.encode("<|end|>").size(), 7u);
+
+  file["added_tokens"] = {token(256, "new", false)};
+  EXPECT_TRUE(test::says(refusal(file), {"\"new\"", "not special"}));
+  file["added_tokens"] = {token(7, "a", true)};
+  EXPECT_TRUE(test::says(refusal(file), {"\"a\"", "id 97", "7"}));
+  file["added_tokens"] = {token(300, "b2", true)};
+  EXPECT_TRUE(test::says(refusal(file), {"no piece has id 256"}));
+  for (const json& bad : {json("x"), json{{"id", 1}}, json{{"content", 1}}}) {
+    file["added_tokens"] = json::array({bad});
+    EXPECT_TRUE(test::says(refusal(file), {"added_tokens"}));
+  }
+}
+
+TEST(Tokenizer, RefusesTextThatIsNotUtf8) {
+  const std::string llama = test::llama_file({});
+  const Tokenizer all[] = {
+      Tokenizer(LlamaTokenizer("l", std::as_bytes(std::span(llama)))),
+      Tokenizer(WordPieceTokenizer("w", {"[UNK]"}, {})),
+      Tokenizer(BytePairTokenizer("b", {"a"}, {}))};
+  for (const Tokenizer& t : all)
+    for (const char* bad :
+         {"aaa\xff", "aaa\xc3", "aaa\xc0\x80", "aaa\xed\xa0\x80",
+          "aaa\xf4\x90\x80\x80", "aaa\x80"})
+      EXPECT_TRUE(
+          test::says(test::message_of<InputError>([&] { t.encode(bad); }),
+                     {"not UTF-8", "byte 3 of"}));
+}
+
+TEST(Tokenizer, RefusesIdsThatItDoesNotKnow) {
+  const Tokenizer t(WordPieceTokenizer("w", {"[UNK]", "a"}, {}));
+  EXPECT_EQ(t.vocabulary_size(), 2);
+  EXPECT_EQ(t.piece(1), "a");
+  EXPECT_THROW(t.piece(2), std::invalid_argument);
+  EXPECT_THROW(t.piece(-1), std::invalid_argument);
+  EXPECT_THROW(t.decode(Ids{0, 2}), std::invalid_argument);
+}
+
+TEST(TokenIds, AreIntegersBetweenWhiteSpace) {
+  EXPECT_EQ(parse_token_ids("f", "  1 22\t333\r\n\n0 2147483647"),
+            (Ids{1, 22, 333, 0, 2147483647}));
+  EXPECT_TRUE(parse_token_ids("f", " \n ").empty());
+  const auto refusal = [](const char* text) {
+    return test::message_of<InputError>([&] { parse_token_ids("f", text); });
+  };
+  EXPECT_TRUE(test::says(refusal("1 2\n3 x4 5"), {"f: line 2", "\"x4\""}));
+  for (const char* bad : {"-1", "-0", "+1", "1.5", "1,2", "2147483648", "0x1"})
+    EXPECT_TRUE(test::says(refusal(bad), {"line 1", bad}));
+}
+
+TEST_F(LoadTokenizer, ReadsIdsFromAFile) {
+  put("ids.txt", "5 6\n7\n");
+  EXPECT_EQ(read_token_ids(folder / "ids.txt"), (Ids{5, 6, 7}));
+  EXPECT_THROW(read_token_ids(folder / "none"), InputError);
+}
+
+}  // namespace
+}  // namespace lipscope
