@@ -1,5 +1,6 @@
 // lipscope measure: how sharply attention reacts at given inputs.
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -7,8 +8,9 @@
 
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/output.h"
+#include "lipscope/cli/points.h"
 #include "lipscope/cli/selection.h"
-#include "lipscope/cli/source.h"
+#include "lipscope/cli/subject.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/io/npy.h"
 #include "lipscope/spectral/estimate.h"
@@ -30,11 +32,12 @@ struct Options {
 
 void declare(CLI::App& app, Options& o) {
   app.description(
-      "Measure the local Lipschitz constant of one attention layer: the norm "
-      "of "
-      "its\nJacobian at given tokens, from below with a witness and, where "
-      "that "
-      "can be\nsaid, from above.\n\n"
+      "Measure the local Lipschitz constant of attention: the norm of its "
+      "Jacobian at given\ntokens, from below with a witness and, where that "
+      "can be said, from above.\n\n"
+      "  lipscope measure bert/ --text alice.txt --lengths 8,32,128 --heads "
+      "each\n"
+      "  lipscope measure gpt2/ --text alice.txt --map block --layers 0,6,11\n"
       "  lipscope measure --random d=768,heads=12 --length 128 --enclose 1.05\n"
       "  lipscope measure --weights layer.safetensors --num-heads 12 --mask "
       "causal \\\n      --input x.npy --save-direction v.npy");
@@ -97,30 +100,33 @@ void declare(CLI::App& app, Options& o) {
       ->group("Output");
 }
 
-// one question: these tokens, that head
-Record question(const Options& o, const Layer& layer, const Selection& s) {
+// what is asked of every input
+Record question(const Options& o, const Subject& subject, const Selection& s,
+                const Points& points) {
   Record r;
   r.command = "measure";
-  r.model = layer.name;
-  r.model_sha256 = layer.sha256;
-  r.map = s.project ? "attn" : "core";
-  r.kind = name_of(layer.kind);
+  r.model = subject.name;
+  r.model_sha256 = subject.sha256;
+  r.map = name_of(s.map);
+  r.kind = name_of(s.kind);
   r.mask = name_of(s.mask);
   r.norm = s.norm;
-  r.d = layer.weights.features();
+  r.d = subject.features();
   if (s.norm == "2") r.delta = o.solver.delta;
   r.scope = "input";
-  r.dtype = "f64";  // given and generated tokens are what they are, in f64
+  r.dtype = points.dtype();
   r.seed = o.source.seed;
   return r;
 }
 
-void describe(Record& r, const Tokens& tokens) {
-  const Vector norms = tokens.x.rowwise().norm();
-  r.n = tokens.x.rows();
-  r.sample = tokens.sample;
+// the same of one input
+Record at_input(Record r, const Matrix& x, Index sample) {
+  const Vector norms = x.rowwise().norm();
+  r.n = x.rows();
+  r.sample = sample;
   r.radius_max = norms.maxCoeff();
   r.radius_rms = std::sqrt(norms.squaredNorm() / static_cast<double>(r.n));
+  return r;
 }
 
 // fills in the answer and returns the witness
@@ -148,96 +154,151 @@ Vector answer(Record& r, const InfNorm& m) {
   return m.direction;
 }
 
-int run(Options o) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto elapsed = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() -
-                                         start)
-        .count();
-  };
-  const auto time_left = [&] {
-    return o.budget == 0.0 || elapsed() < o.budget;
-  };
-
-  const Layer layer = load_layer(o.source);
-  const Selection selection = select(o.selection, layer);
-  const TokenSource source(o.source, layer);
-  const Index total =
-      source.size() * static_cast<Index>(selection.heads.size());
-  if (total > 1 && !(o.save_direction + o.save_input).empty())
-    throw InputError(
-        fmt::format("--save-direction and --save-input take one measurement; "
-                    "these are {}",
-                    total));
-
-  Records records(o.output);
-  Progress progress(total, o.output.quiet);
-  Index done = 0;
-  std::string doing;
-  bool all_converged = true;
-  o.solver.seed = o.source.seed;
-  o.solver.keep_going = [&](int step) {
-    progress.show(done, fmt::format("{}, step {}", doing, step));
-    return time_left();
-  };
-  for (Index i = 0; i < source.size(); ++i) {
-    const Tokens tokens = source.at(i);
-    Record r = question(o, layer, selection);
-    describe(r, tokens);
-    for (const std::optional<Index>& head : selection.heads) {
-      doing = fmt::format("n = {}", r.n);
-      progress.show(done, doing);
-      r.head = head;
-      if (records.has(r)) {
-        ++done;
-        continue;
-      }
-      if (!time_left()) {
-        all_converged = false;
-        continue;
-      }
-
-      AttentionOptions options{.kind = layer.kind,
-                               .mask = selection.mask,
-                               .project = selection.project,
-                               .cosine = layer.cosine,
-                               .threads = o.solver.threads,
-                               .memory = o.memory};
-      if (head) options.heads = {*head};
-      const MultiHeadAttention<double> witness(layer.weights, options);
-      const double before = elapsed();
-      Record answered = r;
-      Vector direction;
-      if (selection.norm == "inf") {
-        direction = answer(answered, inf_norm(*witness.linearize(tokens.x),
-                                              {.threads = o.solver.threads}));
-      } else {
-        const MultiHeadAttention<float> search(layer.weights, options);
-        direction =
-            answer(answered, measure_norm(search, witness, tokens.x, o.solver));
-      }
-      answered.seconds = elapsed() - before;
-      all_converged = all_converged && answered.converged;
-
-      // what was asked for beside the record is there when the record is
-      if (!o.save_direction.empty())
-        write_npy(o.save_direction,
-                  unflatten(direction, tokens.x.rows(), tokens.x.cols()));
-      if (!o.save_input.empty()) write_npy(o.save_input, tokens.x);
-      records.add(answered);
-      ++done;
-    }
+class Measuring final {
+ public:
+  explicit Measuring(Options options)
+      : o_(std::move(options)),
+        subject_(load_subject(o_.source)),
+        selection_(select(o_.selection, o_.source, subject_)),
+        points_(o_.source, subject_, selection_, o_.solver.threads),
+        maps_(subject_, selection_, o_.solver.threads, o_.memory),
+        records_(o_.output),
+        progress_(total(), o_.output.quiet) {
+    if (total() > 1 && !(o_.save_direction + o_.save_input).empty())
+      throw InputError(
+          fmt::format("--save-direction and --save-input take one "
+                      "measurement; these are {}",
+                      total()));
+    o_.solver.seed = o_.source.seed;
+    o_.solver.memory = o_.memory;
+    o_.solver.keep_going = [this](int step) {
+      progress_.show(done_, fmt::format("{}, step {}", doing_, step));
+      return time_left();
+    };
   }
-  records.print_table();
-  return o.strict && !all_converged ? 3 : 0;
-}
+
+  int run() {
+    for (const Group& group : points_.groups()) {
+      doing_ = fmt::format("n = {}", group.n);
+      progress_.show(done_, doing_);
+      if (!time_left()) {
+        all_converged_ = false;
+        break;
+      }
+      const std::vector<Matrix> inputs = points_.at(group);
+      for (std::size_t l = 0; l < inputs.size(); ++l)
+        for (const std::optional<Index>& head : selection_.heads)
+          measure(group, inputs[l], selection_.layers[l], head);
+    }
+    finish();
+    return o_.strict && !all_converged_ ? 3 : 0;
+  }
+
+ private:
+  Index total() const {
+    Index inputs = 0;
+    for (const Group& group : points_.groups()) inputs += group.count;
+    return inputs * static_cast<Index>(selection_.layers.size() *
+                                       selection_.heads.size());
+  }
+
+  double elapsed() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() -
+                                         start_)
+        .count();
+  }
+  bool time_left() const { return o_.budget == 0.0 || elapsed() < o_.budget; }
+
+  // All of a group, or nothing of it: where some answers are there already, the
+  // others come from the same products as they would have in one run.
+  void measure(const Group& group, const Matrix& x, std::optional<Index> layer,
+               std::optional<Index> head) {
+    std::vector<Record> asked;
+    std::vector<bool> known;
+    for (Index i = 0; i < group.count; ++i) {
+      Record r = question(o_, subject_, selection_, points_);
+      r.layer = layer;
+      r.head = head;
+      asked.push_back(at_input(std::move(r), x.middleRows(i * group.n, group.n),
+                               group.first + i));
+      known.push_back(records_.has(asked.back()));
+    }
+    doing_ = fmt::format("n = {}", group.n) +
+             (layer ? fmt::format(", layer {}", *layer) : "") +
+             (head ? fmt::format(", head {}", *head) : "");
+    progress_.show(done_, doing_);
+    const bool all_known =
+        std::all_of(known.begin(), known.end(), [](bool k) { return k; });
+    if (!all_known && !time_left()) all_converged_ = false;
+    if (!all_known && time_left()) {
+      const double before = elapsed();
+      std::vector<Record> answered = asked;
+      const std::vector<Vector> directions =
+          answers(answered, group, x, layer, head);
+      for (Index i = 0; i < group.count; ++i) {
+        answered[i].seconds =
+            (elapsed() - before) / static_cast<double>(group.count);
+        all_converged_ = all_converged_ && answered[i].converged;
+      }
+      save(x, directions.front());
+      for (Index i = 0; i < group.count; ++i)
+        if (!known[i]) records_.add(answered[i]);
+    }
+    done_ += group.count;
+  }
+
+  std::vector<Vector> answers(std::vector<Record>& records, const Group& group,
+                              const Matrix& x, std::optional<Index> layer,
+                              std::optional<Index> head) {
+    std::vector<Vector> directions;
+    if (selection_.norm == "inf") {
+      const MapPtr<double> f = maps_.make<double>(layer, head, 1);
+      for (Index i = 0; i < group.count; ++i)
+        directions.push_back(
+            answer(records[i],
+                   inf_norm(*f->linearize(x.middleRows(i * group.n, group.n)),
+                            {.threads = o_.solver.threads})));
+      return directions;
+    }
+    const MapPtr<float> search = maps_.make<float>(layer, head, group.count);
+    const MapPtr<double> witness = maps_.make<double>(layer, head, group.count);
+    o_.solver.sequences = group.count;
+    const std::vector<Measurement> found =
+        measure_norms(*search, *witness, x, o_.solver);
+    for (Index i = 0; i < group.count; ++i)
+      directions.push_back(answer(records[i], found[i]));
+    return directions;
+  }
+
+  // what was asked for beside the record is there when the record is
+  void save(const Matrix& x, const Vector& direction) const {
+    if (!o_.save_direction.empty())
+      write_npy(o_.save_direction, unflatten(direction, x.rows(), x.cols()));
+    if (!o_.save_input.empty()) write_npy(o_.save_input, x);
+  }
+
+  void finish() { records_.print_table(); }
+
+  Options o_;
+  std::chrono::steady_clock::time_point start_ =
+      std::chrono::steady_clock::now();
+  Subject subject_;
+  Selection selection_;
+  Points points_;
+  Maps maps_;
+  Records records_;
+  Progress progress_;
+  Index done_ = 0;
+  std::string doing_;
+  bool all_converged_ = true;
+};
 
 }  // namespace
 
 Run measure_command(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   declare(app, *options);
-  return [options] { return run(*options); };
+  return [options] { return Measuring(*options).run(); };
 }
 
 }  // namespace lipscope::cli

@@ -1,38 +1,56 @@
 #include "lipscope/cli/selection.h"
 
 #include <algorithm>
-#include <charconv>
-#include <sstream>
 
 #include "lipscope/core/errors.h"
 
 namespace lipscope::cli {
 namespace {
 
-std::vector<std::optional<Index>> parse_heads(const std::string& text,
-                                              Index count) {
-  std::vector<std::optional<Index>> heads;
-  if (text == "all") return {std::nullopt};
-  if (text == "each") {
-    for (Index h = 0; h < count; ++h) heads.push_back(h);
-    return heads;
-  }
-  std::istringstream parts(text);
-  for (std::string part; std::getline(parts, part, ',');) {
-    Index h = -1;
-    const char* end = part.data() + part.size();
-    const auto read = std::from_chars(part.data(), end, h);
-    if (read.ec != std::errc() || read.ptr != end || h < 0 || h >= count)
+// "all" is answered by the caller; "each" by every number below count
+std::vector<std::optional<Index>> parse_list(const std::string& text,
+                                             const std::string& option,
+                                             const std::string& words,
+                                             Index count) {
+  std::vector<std::optional<Index>> list;
+  for (const std::string& part : split(text, ',')) {
+    Index i = -1;
+    try {
+      i = parse_number<Index>(part, option);
+    } catch (const InputError&) {
+    }
+    if (i < 0 || i >= count)
       throw InputError(
-          fmt::format("--heads {}: expected all, each, or numbers from 0 to {}",
-                      text, count - 1));
-    if (std::find(heads.begin(), heads.end(), h) != heads.end())
-      throw InputError(fmt::format("--heads {}: {} stands twice", text, h));
-    heads.push_back(h);
+          fmt::format("{} {}: expected {}, or numbers from 0 to "
+                      "{}",
+                      option, text, words, count - 1));
+    if (std::find(list.begin(), list.end(), i) != list.end())
+      throw InputError(fmt::format("{} {}: {} stands twice", option, text, i));
+    list.push_back(i);
   }
-  if (heads.empty())
-    throw InputError("--heads: expected all, each, or a list of numbers");
-  return heads;
+  return list;
+}
+
+std::vector<std::optional<Index>> each(Index count) {
+  std::vector<std::optional<Index>> all;
+  for (Index i = 0; i < count; ++i) all.push_back(i);
+  return all;
+}
+
+MapName parse_map(const std::string& name, const Subject& subject) {
+  for (const MapName map : {MapName::core, MapName::attn, MapName::residual,
+                            MapName::block, MapName::model}) {
+    if (name != name_of(map)) continue;
+    if (subject.layer && map != MapName::core && map != MapName::attn)
+      throw InputError(fmt::format(
+          "--map {}: a single layer has no residual, MLP or norm around it; "
+          "expected attn or core",
+          name));
+    return map;
+  }
+  throw InputError(fmt::format(
+      "--map {}: expected {}", name,
+      subject.layer ? "attn or core" : "core, attn, residual, block or model"));
 }
 
 }  // namespace
@@ -40,15 +58,21 @@ std::vector<std::optional<Index>> parse_heads(const std::string& text,
 void declare_selection(CLI::App& app, SelectionOptions& o) {
   const char* group = "What is measured";
   app.add_option("--map", o.map,
-                 "attn: tokens to the output of W_O; core: tokens to the heads "
-                 "end to end, before W_O")
+                 "attn: input of the attention module to the output of W_O; "
+                 "core: the same to the heads end to end, before W_O; of a "
+                 "model also residual: a sub-layer with its residual and norm; "
+                 "block: a whole layer; model: all layers")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--layers", o.layers, "of a model: all, or these: 0,6,11")
       ->capture_default_str()
       ->group(group);
   app.add_option("--heads", o.heads,
                  "all together, each by itself, or these: 0,3,5")
       ->capture_default_str()
       ->group(group);
-  app.add_option("--mask", o.mask, "none, causal, or auto (none for a layer)")
+  app.add_option("--mask", o.mask,
+                 "none, causal, or auto (the model's own; none for a layer)")
       ->capture_default_str()
       ->group(group);
   app.add_option("--norm", o.norm,
@@ -57,20 +81,18 @@ void declare_selection(CLI::App& app, SelectionOptions& o) {
       ->group(group);
 }
 
-Selection select(const SelectionOptions& o, const Layer& layer) {
+Selection select(const SelectionOptions& o, const SourceOptions& source,
+                 const Subject& subject) {
   Selection s;
-  if (o.map == "residual" || o.map == "block" || o.map == "model")
-    throw InputError(fmt::format(
-        "--map {}: a single layer has no residual, MLP or norm around it; "
-        "expected attn or core",
-        o.map));
-  if (o.map != "attn" && o.map != "core")
-    throw InputError(fmt::format("--map {}: expected attn or core", o.map));
-  s.project = o.map == "attn";
+  s.kind = parse_kind(source.kind);
+  s.cosine = source.cosine;
+  s.map = parse_map(o.map, subject);
 
-  if (o.mask == "causal")
+  if (o.mask == "auto")
+    s.mask = subject.mask();
+  else if (o.mask == "causal")
     s.mask = Mask::causal;
-  else if (o.mask != "none" && o.mask != "auto")
+  else if (o.mask != "none")
     throw InputError(fmt::format(
         "--mask {}: expected none, causal or auto; padding and sliding-window "
         "masks are not supported",
@@ -83,8 +105,85 @@ Selection select(const SelectionOptions& o, const Layer& layer) {
   if (o.norm != "2" && o.norm != "inf")
     throw InputError(fmt::format("--norm {}: expected 2 or inf", o.norm));
   s.norm = o.norm;
-  s.heads = parse_heads(o.heads, layer.weights.heads);
+
+  s.layers = {std::nullopt};
+  if (subject.layer && o.layers != "all")
+    throw InputError(
+        fmt::format("--layers {}: {} is one layer", o.layers, subject.name));
+  if (subject.model && s.map == MapName::model && o.layers != "all")
+    throw InputError(
+        fmt::format("--layers {}: --map model is all of them", o.layers));
+  if (subject.model && s.map != MapName::model)
+    s.layers = o.layers == "all"
+                   ? each(subject.layers())
+                   : parse_list(o.layers, "--layers", "all", subject.layers());
+
+  s.heads = {std::nullopt};
+  if (o.heads != "all") {
+    if (s.map != MapName::core && s.map != MapName::attn)
+      throw InputError(fmt::format("--heads {}: --map {} has all heads in it",
+                                   o.heads, o.map));
+    s.heads = o.heads == "each" ? each(subject.heads())
+                                : parse_list(o.heads, "--heads", "all, each",
+                                             subject.heads());
+  }
   return s;
 }
+
+Maps::Maps(const Subject& subject, const Selection& selection, int threads,
+           std::uint64_t memory)
+    : subject_(subject),
+      selection_(selection),
+      threads_(threads),
+      memory_(memory) {
+  keep_ = true;
+  if (!subject.model) return;
+  const ModelConfig& c = subject.model->config;
+  const double numbers =
+      4.0 * static_cast<double>(c.width) * static_cast<double>(c.width) +
+      3.0 * static_cast<double>(c.width) * static_cast<double>(c.mlp_width);
+  keep_ = numbers * static_cast<double>(c.layers) * sizeof(double) < 1e9;
+}
+
+const LayerWeights& Maps::weights(Index layer) {
+  if (!keep_ && !layers_.contains(layer)) layers_.clear();
+  const auto at = layers_.find(layer);
+  if (at != layers_.end()) return at->second;
+  return layers_
+      .emplace(layer, load_layer(*subject_.model, layer, selection_.map))
+      .first->second;
+}
+
+template <class Real>
+MapPtr<Real> Maps::make(std::optional<Index> layer, std::optional<Index> head,
+                        Index sequences) {
+  const std::vector<Index> heads =
+      head ? std::vector<Index>{*head} : std::vector<Index>{};
+  if (subject_.layer)
+    return std::make_unique<MultiHeadAttention<Real>>(
+        subject_.layer->weights,
+        AttentionOptions{.kind = selection_.kind,
+                         .mask = selection_.mask,
+                         .heads = heads,
+                         .project = selection_.map == MapName::attn,
+                         .sequences = sequences,
+                         .cosine = selection_.cosine,
+                         .threads = threads_,
+                         .memory = memory_});
+  const ModelMapOptions options{.kind = selection_.kind,
+                                .mask = selection_.mask,
+                                .heads = heads,
+                                .sequences = sequences,
+                                .cosine = selection_.cosine,
+                                .threads = threads_,
+                                .memory = memory_};
+  if (!layer) return model_map<Real>(*subject_.model, options);
+  return layer_map<Real>(weights(*layer), selection_.map, options);
+}
+
+template MapPtr<float> Maps::make(std::optional<Index>, std::optional<Index>,
+                                  Index);
+template MapPtr<double> Maps::make(std::optional<Index>, std::optional<Index>,
+                                   Index);
 
 }  // namespace lipscope::cli

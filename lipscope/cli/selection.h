@@ -5,14 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "lipscope/attention/multi_head.h"
-#include "lipscope/cli/source.h"
+#include "lipscope/cli/subject.h"
+#include "lipscope/model/layer.h"
 
 namespace lipscope::cli {
 
-/// Which map of a layer is measured, and in which norm, as the user says it.
+/// Which map is measured, and in which norm, as the user says it.
 struct SelectionOptions {
   std::string map = "attn";
+  std::string layers = "all";
   std::string heads = "all";
   std::string mask = "auto";
   std::string norm = "2";
@@ -22,14 +23,42 @@ void declare_selection(CLI::App& app, SelectionOptions& options);
 
 /// The same, understood.
 struct Selection {
-  bool project = true;  ///< attn; core otherwise
+  MapName map = MapName::attn;
+  Kind kind = Kind::dot;
+  CosineScales cosine;
   Mask mask = Mask::none;
   std::string norm;  ///< "2" or "inf"
+  /// Each is measured by itself; no number means a lone layer, or the model.
+  std::vector<std::optional<Index>> layers;
   /// Each is measured by itself; no number means all heads together.
   std::vector<std::optional<Index>> heads;
 };
 
-/// What the options mean for this layer. InputError for what it does not have.
-Selection select(const SelectionOptions& options, const Layer& layer);
+/// What the options mean for this subject. InputError for what it does not
+/// have.
+Selection select(const SelectionOptions& options, const SourceOptions& source,
+                 const Subject& subject);
+
+/// The selected maps, made as they are asked for. The weights of a model's
+/// layers stay in memory if all of them fit into a gigabyte.
+class Maps {
+ public:
+  Maps(const Subject& subject, const Selection& selection, int threads,
+       std::uint64_t memory);
+
+  template <class Real>
+  MapPtr<Real> make(std::optional<Index> layer, std::optional<Index> head,
+                    Index sequences);
+
+ private:
+  const LayerWeights& weights(Index layer);
+
+  const Subject& subject_;
+  const Selection& selection_;
+  int threads_;
+  std::uint64_t memory_;
+  bool keep_;
+  std::map<Index, LayerWeights> layers_;
+};
 
 }  // namespace lipscope::cli

@@ -1,19 +1,10 @@
 #include "lipscope/cli/source.h"
 
 #include <charconv>
-#include <cmath>
 
 #include "lipscope/core/errors.h"
-#include "lipscope/core/rng.h"
-#include "lipscope/io/npy.h"
-#include "lipscope/io/safetensors.h"
-#include "lipscope/io/sha256.h"
 
 namespace lipscope::cli {
-namespace {
-
-// what the seed is split into
-enum Stream : std::uint64_t { weight_stream = 0, token_stream = 1 };
 
 template <class Number>
 Number parse_number(const std::string& text, const std::string& where) {
@@ -24,6 +15,9 @@ Number parse_number(const std::string& text, const std::string& where) {
     throw InputError(fmt::format("{}: '{}' is not a number", where, text));
   return value;
 }
+
+template Index parse_number(const std::string&, const std::string&);
+template double parse_number(const std::string&, const std::string&);
 
 std::vector<std::string> split(const std::string& text, char by) {
   std::vector<std::string> parts(1);
@@ -36,131 +30,11 @@ std::vector<std::string> split(const std::string& text, char by) {
   return parts;
 }
 
-// GPT-2 draws every weight from a normal of deviation 0.02 and starts biases
-// at zero, which is to have none
-Layer random_layer(const SourceOptions& o) {
-  Index d = 0, heads = 1, width = 0;
-  double scale = 0.02;
-  for (const std::string& part : split(o.random, ',')) {
-    const std::size_t equals = part.find('=');
-    const std::string key = part.substr(0, equals);
-    const std::string value =
-        equals == std::string::npos ? "" : part.substr(equals + 1);
-    const std::string where = "--random " + key;
-    if (key == "d")
-      d = parse_number<Index>(value, where);
-    else if (key == "heads")
-      heads = parse_number<Index>(value, where);
-    else if (key == "width")
-      width = parse_number<Index>(value, where);
-    else if (key == "scale")
-      scale = parse_number<double>(value, where);
-    else
-      throw InputError(
-          fmt::format("--random {}: '{}' is none of d, heads, width, scale",
-                      o.random, key));
-  }
-  constexpr Index most = 65536;
-  if (d < 1 || heads < 1 || d > most || heads > most || width > most)
-    throw InputError(fmt::format(
-        "--random {}: d and heads must lie between 1 and {}", o.random, most));
-  if (width == 0 && d % heads != 0)
-    throw InputError(fmt::format(
-        "--random {}: d={} does not divide into heads={}; give width=",
-        o.random, d, heads));
-  if (width < 0 || !std::isfinite(scale))
-    throw InputError(
-        fmt::format("--random {}: width={}, scale={}", o.random, width, scale));
-  const Index columns = heads * (width == 0 ? d / heads : width);
-
-  const Rng rng = Rng(o.seed).split(weight_stream);
-  Layer layer;
-  layer.kind = parse_kind(o.kind);
-  layer.name = "random " + o.random;
-  layer.cosine = o.cosine;
-  AttentionWeights& w = layer.weights;
-  w.heads = heads;
-  w.query = scale * gaussian(d, columns, rng.split(0));
-  if (layer.kind != Kind::l2)
-    w.key = scale * gaussian(d, columns, rng.split(1));
-  w.value = scale * gaussian(d, columns, rng.split(2));
-  w.output = scale * gaussian(columns, d, rng.split(3));
-  layer.norm_gain = Vector::Ones(d);
-  layer.norm_bias = Vector::Zero(d);
-  return layer;
-}
-
-Layer stored_layer(const SourceOptions& o) {
-  const SafetensorsFile file(o.weights);
-  Layer layer;
-  layer.kind = parse_kind(o.kind);
-  layer.name = o.weights;
-  layer.cosine = o.cosine;
-  layer.sha256 = sha256_file(o.weights);
-
-  const auto matrix = [&](const char* name) {
-    return file.contains(name) ? file.matrix(name) : Matrix();
-  };
-  const auto vector = [&](const char* name) {
-    if (!file.contains(name)) return Vector();
-    if (file.shape(name).size() != 1)
-      throw InputError(
-          fmt::format("{}: tensor \"{}\" has {} axes, expected one", o.weights,
-                      name, file.shape(name).size()));
-    return Vector(flatten(file.matrix(name)));
-  };
-  const auto two_axes = [&](const char* name) {
-    if (file.contains(name) && file.shape(name).size() != 2)
-      throw InputError(
-          fmt::format("{}: tensor \"{}\" has {} axes, expected two", o.weights,
-                      name, file.shape(name).size()));
-  };
-  for (const char* name : {"q", "k", "v", "o", "x"}) two_axes(name);
-
-  AttentionWeights& w = layer.weights;
-  w.heads = o.num_heads;
-  w.query = file.matrix("q");
-  w.value = file.matrix("v");
-  w.query_bias = vector("q_bias");
-  w.value_bias = vector("v_bias");
-  if (layer.kind != Kind::l2) {
-    w.key = file.matrix("k");
-    w.key_bias = vector("k_bias");
-  }
-  w.output = matrix("o");
-  w.output_bias = vector("o_bias");
-  layer.x = matrix("x");
-  layer.norm_gain = vector("ln_gain");
-  layer.norm_bias = vector("ln_bias");
-
-  try {
-    require_sound(w, layer.kind);
-    for (const auto& [name, v] : {std::pair("ln_gain", &layer.norm_gain),
-                                  {"ln_bias", &layer.norm_bias}})
-      require(v->size() == 0 || v->size() == w.features(),
-              "{}: {} numbers for {} features", name, v->size(), w.features());
-  } catch (const std::invalid_argument& wrong) {
-    throw InputError(fmt::format("{}: tensor {}", o.weights, wrong.what()));
-  }
-  return layer;
-}
-
-// after a layer norm |x| ≤ √D max|γ| + |β|
-double norm_radius(const Layer& layer) {
-  if (layer.norm_gain.size() == 0)
-    throw InputError(fmt::format(
-        "--radius ln: {} has no ln_gain, so no layer norm bounds its tokens",
-        layer.name));
-  const double bias = layer.norm_bias.size() > 0 ? layer.norm_bias.norm() : 0.0;
-  return std::sqrt(static_cast<double>(layer.norm_gain.size())) *
-             layer.norm_gain.cwiseAbs().maxCoeff() +
-         bias;
-}
-
-}  // namespace
-
 void declare_source(CLI::App& app, SourceOptions& o) {
-  const char* group = "Weights (one of the two)";
+  const char* group = "Weights (one of the three)";
+  auto* model = app.add_option("MODEL_DIR", o.model,
+                               "a Hugging Face folder: GPT-2, BERT or Llama")
+                    ->group(group);
   auto* weights = app.add_option("--weights", o.weights,
                                  "one layer from FILE.safetensors: tensors q, "
                                  "k, v, o [in, out], optional *_bias, x [n, d]")
@@ -168,17 +42,21 @@ void declare_source(CLI::App& app, SourceOptions& o) {
                       ->group(group);
   auto* random =
       app.add_option("--random", o.random,
-                     "a layer with normal weights: d=768,heads=12 and, if "
-                     "wanted, width=K (of a head) and scale=0.02")
+                     "gpt2 or bert: the model with its usual random "
+                     "initialisation; or one layer with normal weights, "
+                     "d=768,heads=12 and, if wanted, width=K (of a head) and "
+                     "scale=0.02")
           ->type_name("RECIPE")
           ->group(group);
   weights->excludes(random);
+  model->excludes(weights)->excludes(random);
   app.add_option("--num-heads", o.num_heads, "heads of the layer in --weights")
       ->check(CLI::PositiveNumber)
       ->group(group);
   app.add_option("--kind", o.kind,
                  "how tokens are compared: dot, l2 (tied, Lipschitz), "
-                 "l2-untied, cosine or sigmoid")
+                 "l2-untied, cosine or sigmoid; on a model, put in place of "
+                 "its own attention, at the inputs that the model itself makes")
       ->capture_default_str()
       ->group(group);
 
@@ -197,25 +75,48 @@ void declare_source(CLI::App& app, SourceOptions& o) {
       ->group(group);
 
   group = "Tokens (x of --weights, if nothing else is said)";
+  auto* text = app.add_option("--text", o.text,
+                              "a text, for the model's own tokenizer; windows "
+                              "of it, one after the other, are the inputs")
+                   ->type_name("FILE")
+                   ->group(group);
+  auto* ids = app.add_option("--ids", o.ids,
+                             "token ids in place of a text, separated by "
+                             "white space")
+                  ->type_name("FILE")
+                  ->group(group);
   auto* input =
-      app.add_option("--input", o.input, "the tokens, [n, d], from X.npy")
+      app.add_option("--input", o.input,
+                     "the tokens, [n, d], from X.npy; of a model, the input of "
+                     "the attention module itself")
           ->type_name("FILE")
           ->group(group);
   auto* lengths =
       app.add_option("--length,--lengths", o.lengths,
-                     "make Gaussian tokens of these lengths: 128, 8,32,128 or "
-                     "2:100:2 (100 left out)")
+                     "of these lengths: 128, 8,32,128 or 2:100:2 (100 left "
+                     "out). Of a text, 2:100:2 if nothing is said; without a "
+                     "text the tokens are Gaussian")
           ->type_name("N")
           ->group(group);
-  input->excludes(lengths);
-  app.add_option("--samples", o.samples, "sequences made of each length")
+  input->excludes(lengths)->excludes(text)->excludes(ids);
+  text->excludes(ids);
+  app.add_option("--samples", o.samples,
+                 "sequences of each length [10 of a text, otherwise 1]")
       ->check(CLI::Range(Index{1}, Index{1} << 30))
-      ->capture_default_str()
+      ->group(group);
+  app.add_option("--offset", o.offset, "tokens of the text to skip")
+      ->check(CLI::NonNegativeNumber)
       ->group(group);
   app.add_option("--radius", o.radius,
-                 "scale the made tokens so that the longest has this norm; ln: "
-                 "the most a layer norm lets through")
+                 "make Gaussian tokens, scaled so that the longest has this "
+                 "norm; ln: the most a layer norm lets through")
       ->type_name("R")
+      ->group(group);
+  app.add_option("--dtype", o.dtype,
+                 "f32 or f64: of the pass that makes a model's inputs; what is "
+                 "measured there is always testified in f64")
+      ->check(CLI::IsMember({"f32", "f64"}))
+      ->capture_default_str()
       ->group(group);
 }
 
@@ -250,71 +151,6 @@ std::vector<Index> parse_lengths(const std::string& text) {
       throw InputError(fmt::format(
           "{}: a sequence of {} tokens; 1 to {} are possible", where, n, most));
   return lengths;
-}
-
-Layer load_layer(const SourceOptions& o) {
-  if (o.weights.empty() == o.random.empty())
-    throw InputError(
-        "where are the weights? Give --weights FILE.safetensors "
-        "or --random d=768,heads=12");
-  if (!o.random.empty()) return random_layer(o);
-  if (o.num_heads < 1)
-    throw InputError(fmt::format(
-        "{}: how many heads? The file does not say; give --num-heads",
-        o.weights));
-  return stored_layer(o);
-}
-
-TokenSource::TokenSource(const SourceOptions& o, const Layer& layer)
-    : samples_(o.samples), features_(layer.weights.features()), seed_(o.seed) {
-  if (!o.input.empty())
-    given_ = read_npy(o.input);
-  else if (o.lengths.empty())
-    given_ = layer.x;
-
-  if (!o.input.empty() || given_.size() > 0) {
-    const std::string where =
-        o.input.empty() ? layer.name + ": tensor \"x\"" : o.input;
-    if (given_.rows() == 0) throw InputError(where + ": an empty sequence");
-    if (given_.cols() != features_)
-      throw InputError(
-          fmt::format("{}: tokens have {} features, the layer reads {}", where,
-                      given_.cols(), features_));
-    if (!o.radius.empty())
-      throw InputError("--radius: the tokens are given, not made");
-    return;
-  }
-
-  if (!o.lengths.empty())
-    lengths_ = parse_lengths(o.lengths);
-  else if (!o.random.empty())
-    lengths_ = {128};
-  else
-    throw InputError(fmt::format(
-        "{}: at which tokens? The file has no tensor \"x\"; give --input X.npy "
-        "or --length N",
-        o.weights));
-  if (o.radius == "ln") {
-    radius_ = norm_radius(layer);
-  } else if (!o.radius.empty()) {
-    radius_ = parse_number<double>(o.radius, "--radius");
-    if (!(*radius_ > 0.0) || !std::isfinite(*radius_))
-      throw InputError(
-          fmt::format("--radius {}: a radius is positive", o.radius));
-  }
-}
-
-Index TokenSource::size() const {
-  return given_.size() > 0 ? 1 : static_cast<Index>(lengths_.size()) * samples_;
-}
-
-Tokens TokenSource::at(Index i) const {
-  if (given_.size() > 0) return {given_, 0};
-  const Index n = lengths_[i / samples_], sample = i % samples_;
-  const Rng rng = Rng(seed_).split(token_stream).split(n).split(sample);
-  Matrix x = gaussian(n, features_, rng);
-  if (radius_) x *= *radius_ / x.rowwise().norm().maxCoeff();
-  return {std::move(x), sample};
 }
 
 }  // namespace lipscope::cli

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/io/json_text.h"
 #include "lipscope/io/safetensors_header.h"
 
 namespace lipscope {

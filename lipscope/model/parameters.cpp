@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/io/json_text.h"
 #include "lipscope/core/rng.h"
 
 namespace lipscope {

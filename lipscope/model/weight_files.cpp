@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/io/json_text.h"
 #include "lipscope/io/sha256.h"
 
 namespace lipscope {

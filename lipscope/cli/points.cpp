@@ -1,0 +1,251 @@
+#include "lipscope/cli/points.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/core/rng.h"
+#include "lipscope/io/npy.h"
+#include "lipscope/text/token_ids.h"
+#include "lipscope/text/tokenizer.h"
+
+namespace lipscope::cli {
+namespace {
+
+// tokens that go through a layer together: enough to keep the products busy
+constexpr Index tokens_together = 4096;
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw InputError(fmt::format("{}: cannot be read", path));
+  std::ostringstream content;
+  content << file.rdbuf();
+  if (file.bad()) throw InputError(fmt::format("{}: cannot be read", path));
+  return content.str();
+}
+
+// the text, or the list of ids, as the model counts its tokens
+std::vector<Index> read_ids(const SourceOptions& o, const Model& model) {
+  const Index vocabulary = model.config.vocabulary;
+  std::vector<Index> ids;
+  if (!o.ids.empty()) {
+    for (const TokenId id : read_token_ids(o.ids)) ids.push_back(id);
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      if (ids[i] >= vocabulary)
+        throw InputError(
+            fmt::format("{}: id {} (number {} of the file) is not in the "
+                        "model's vocabulary of {}",
+                        o.ids, ids[i], i, vocabulary));
+    return ids;
+  }
+  if (o.model.empty())
+    throw InputError(fmt::format(
+        "--text {}: a random model has no tokenizer; give --ids FILE", o.text));
+  const Tokenizer tokenizer = load_tokenizer(o.model);
+  if (tokenizer.vocabulary_size() > vocabulary)
+    throw InputError(fmt::format(
+        "{}: the tokenizer has {} pieces and the model a vocabulary of {}: "
+        "they do not belong together",
+        o.model, tokenizer.vocabulary_size(), vocabulary));
+  const std::string text = read_text(o.text);
+  try {
+    for (const Token& token : tokenizer.encode(text)) ids.push_back(token.id);
+  } catch (const InputError& wrong) {
+    throw InputError(fmt::format("{}: {}", o.text, wrong.what()));
+  }
+  return ids;
+}
+
+}  // namespace
+
+Points::Points(const SourceOptions& o, const Subject& subject,
+               const Selection& selection, int threads)
+    : subject_(subject),
+      selection_(selection),
+      threads_(threads),
+      seed_(o.seed) {
+  const bool text = !o.text.empty() || !o.ids.empty();
+  if (text && subject.layer)
+    throw InputError(
+        "--text and --ids are for models; a layer by itself reads tokens of "
+        "numbers: --input X.npy or --length N");
+  if ((text || !o.input.empty()) && !o.radius.empty())
+    throw InputError("--radius: the tokens are given, not made");
+  const bool attention =
+      selection.map == MapName::core || selection.map == MapName::attn;
+  if (subject.model && !attention && (!o.input.empty() || !o.radius.empty()))
+    throw InputError(fmt::format(
+        "--map {}: its input comes from tokens; give --text or --ids",
+        name_of(selection.map)));
+
+  if (!o.input.empty())
+    use_given(read_npy(o.input), o.input);
+  else if (subject.layer && o.lengths.empty() && subject.layer->x.size() > 0) {
+    if (!o.radius.empty())
+      throw InputError("--radius: the tokens are given, not made");
+    use_given(subject.layer->x, subject.name + ": tensor \"x\"");
+  } else if (subject.model && o.radius.empty()) {
+    use_ids(o);
+  } else {
+    use_gaussian(o);
+  }
+}
+
+void Points::use_given(Matrix x, const std::string& where) {
+  if (x.rows() == 0) throw InputError(where + ": an empty sequence");
+  if (x.cols() != subject_.features())
+    throw InputError(
+        fmt::format("{}: tokens have {} features, the layer reads {}", where,
+                    x.cols(), subject_.features()));
+  groups_ = {{.n = x.rows()}};
+  given_ = std::move(x);
+}
+
+// Castin24's protocol: for each length the next samples·n tokens; the cursor
+// only advances.
+void Points::use_ids(const SourceOptions& o) {
+  const Model& model = *subject_.model;
+  require_complete(model);
+  dtype_ = o.dtype;
+  const std::vector<Index> lengths =
+      parse_lengths(o.lengths.empty() ? "2:100:2" : o.lengths);
+  const Index samples = o.samples > 0 ? o.samples : 10;
+  make_groups(lengths, samples, o.offset);
+  Index needed = o.offset;
+  for (const Index n : lengths) needed += n * samples;
+
+  if (!o.text.empty() || !o.ids.empty()) {
+    ids_ = read_ids(o, model);
+    if (static_cast<Index>(ids_.size()) < needed)
+      throw InputError(fmt::format(
+          "{}: {} tokens, and {} are needed for {} sequences of each of {} "
+          "lengths; ask for fewer samples or lengths",
+          o.text.empty() ? o.ids : o.text, ids_.size(), needed, samples,
+          lengths.size()));
+  } else if (o.model.empty()) {
+    // a random model has learnt no text: any tokens are as good
+    Rng rng = Rng(seed_).split(token_stream);
+    for (Index i = 0; i < needed; ++i)
+      ids_.push_back(static_cast<Index>(
+          rng.next() % static_cast<std::uint64_t>(model.config.vocabulary)));
+  } else {
+    throw InputError(fmt::format(
+        "{}: at which tokens? Give --text FILE or --ids FILE, --input X.npy "
+        "(the input of the attention module), or --length N --radius ln",
+        subject_.name));
+  }
+}
+
+void Points::use_gaussian(const SourceOptions& o) {
+  std::vector<Index> lengths = {128};
+  if (!o.lengths.empty())
+    lengths = parse_lengths(o.lengths);
+  else if (o.random.empty())
+    throw InputError(fmt::format(
+        "{}: at which tokens? The file has no tensor \"x\"; give --input X.npy "
+        "or --length N",
+        subject_.name));
+  make_groups(lengths, o.samples > 0 ? o.samples : 1, 0);
+
+  gaussian_ = true;
+  for (const std::optional<Index>& layer : selection_.layers) {
+    if (o.radius == "ln") {
+      const std::optional<NormWeights> norm = input_norm(subject_, layer);
+      if (!norm)
+        throw InputError(
+            fmt::format("--radius ln: {} has no ln_gain, so no "
+                        "layer norm bounds its tokens",
+                        subject_.name));
+      radii_.push_back(radius_after(*norm));
+    } else if (!o.radius.empty()) {
+      radii_.push_back(parse_number<double>(o.radius, "--radius"));
+      if (!(*radii_.back() > 0.0) || !std::isfinite(*radii_.back()))
+        throw InputError(
+            fmt::format("--radius {}: a radius is positive", o.radius));
+    } else {
+      radii_.push_back(std::nullopt);
+    }
+  }
+}
+
+void Points::make_groups(const std::vector<Index>& lengths, Index samples,
+                         Index offset) {
+  for (const Index n : lengths) {
+    const Index together = std::max<Index>(1, tokens_together / n);
+    for (Index first = 0; first < samples; first += together)
+      groups_.push_back({.n = n,
+                         .first = first,
+                         .count = std::min(together, samples - first),
+                         .offset = offset + first * n});
+    offset += samples * n;
+  }
+}
+
+std::vector<Matrix> Points::at(const Group& group) {
+  std::vector<Matrix> inputs;
+  if (given_.size() > 0) {
+    inputs.assign(selection_.layers.size(), given_);
+  } else if (gaussian_) {
+    const Index d = subject_.features();
+    for (const std::optional<double>& radius : radii_) {
+      Matrix x(group.count * group.n, d);
+      for (Index i = 0; i < group.count; ++i) {
+        auto rows = x.middleRows(i * group.n, group.n);
+        rows = gaussian(group.n, d,
+                        Rng(seed_)
+                            .split(token_stream)
+                            .split(group.n)
+                            .split(group.first + i));
+        if (radius) rows *= *radius / rows.rowwise().norm().maxCoeff();
+      }
+      inputs.push_back(std::move(x));
+    }
+  } else {
+    inputs = dtype_ == "f64" ? through_model(group, passes_f64_)
+                             : through_model(group, passes_f32_);
+  }
+  return inputs;
+}
+
+template <class Real>
+std::vector<Matrix> Points::through_model(const Group& group,
+                                          Passes<Real>& passes) {
+  const std::vector<Index> ids(
+      ids_.begin() + group.offset,
+      ids_.begin() + group.offset + group.count * group.n);
+  const ModelConfig& config = subject_.model->config;
+  const double numbers = 12.0 * static_cast<double>(config.width) *
+                         static_cast<double>(config.width) *
+                         static_cast<double>(config.layers);
+  if (!passes.contains(group.count)) {
+    passes.clear();
+    passes.try_emplace(
+        group.count, *subject_.model,
+        PassOptions{.sequences = group.count,
+                    .threads = threads_,
+                    .keep_layers = numbers * sizeof(Real) < 1e9});
+  }
+  const ForwardPass<Real>& pass = passes.at(group.count);
+  Index last = 0;
+  for (const std::optional<Index>& layer : selection_.layers)
+    last = std::max(last, layer.value_or(0));
+  const HiddenStates<Real> states = pass(ids, last + 1);
+
+  const bool attention =
+      selection_.map == MapName::core || selection_.map == MapName::attn;
+  std::vector<Matrix> inputs;
+  for (const std::optional<Index>& layer : selection_.layers) {
+    const Index l = layer.value_or(0);
+    const MatrixOf<Real>& x = attention ? states.attention[l] : states.layer[l];
+    if (!x.allFinite())
+      throw RunError(
+          fmt::format("{}: the input of layer {} is not finite in {}",
+                      subject_.name, l, dtype_));
+    inputs.push_back(x.template cast<double>());
+  }
+  return inputs;
+}
+
+}  // namespace lipscope::cli

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lipscope/cli/selection.h"
+#include "lipscope/model/pass.h"
+
+namespace lipscope::cli {
+
+/// Sequences of one length that are measured together: samples
+/// [first, first + count) of it.
+struct Group {
+  Index n = 0;
+  Index first = 0, count = 1;
+  Index offset = 0;  ///< of a text: where its first token stands
+};
+
+/// The points at which something is measured. Nothing is made before it is
+/// asked for, so that a long sweep needs little memory. The groups depend on
+/// what is asked and on nothing else: a run that was cut and resumed measures
+/// the same ones.
+class Points {
+  // by the number of sequences
+  template <class Real>
+  using Passes = std::map<Index, ForwardPass<Real>>;
+
+ public:
+  Points(const SourceOptions& options, const Subject& subject,
+         const Selection& selection, int threads);
+
+  const std::vector<Group>& groups() const { return groups_; }
+
+  /// The input of each selected layer's map, sequences under one another.
+  std::vector<Matrix> at(const Group& group);
+
+  /// How the inputs were made: f64 as they are, or by a pass in f32 or f64.
+  const std::string& dtype() const { return dtype_; }
+
+ private:
+  void use_given(Matrix x, const std::string& where);
+  void use_ids(const SourceOptions& options);
+  void use_gaussian(const SourceOptions& options);
+  void make_groups(const std::vector<Index>& lengths, Index samples,
+                   Index offset);
+  template <class Real>
+  std::vector<Matrix> through_model(const Group& group, Passes<Real>& passes);
+
+  const Subject& subject_;
+  const Selection& selection_;
+  int threads_;
+  std::uint64_t seed_;
+  std::string dtype_ = "f64";
+  std::vector<Group> groups_;
+
+  // one of these three
+  Matrix given_;
+  std::vector<Index> ids_;
+  bool gaussian_ = false;
+  std::vector<std::optional<double>> radii_;  // of each selected layer
+
+  Passes<float> passes_f32_;
+  Passes<double> passes_f64_;
+};
+
+}  // namespace lipscope::cli
