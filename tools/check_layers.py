@@ -17,8 +17,9 @@ ALLOWED = {
     "spectral": ["core", "operators"],
     "attention": ["core", "operators", "spectral"],
     "model": ["core", "operators", "io", "attention"],
+    "report": ["core"],
     "cli": ["core", "operators", "io", "text", "spectral", "attention",
-            "model"],
+            "model", "report"],
 }
 
 INCLUDE = re.compile(r'#include [<"]lipscope/(\w+)/')

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -221,7 +222,11 @@ class Measuring final {
       r.head = head;
       asked.push_back(at_input(std::move(r), x.middleRows(i * group.n, group.n),
                                group.first + i));
-      known.push_back(records_.has(asked.back()));
+      const nlohmann::ordered_json* found = records_.find(asked.back());
+      known.push_back(found != nullptr);
+      if (found)
+        note(layer, head,
+             {group.n, found->value("lower", 0.0), asked.back().radius_rms});
     }
     doing_ = fmt::format("n = {}", group.n) +
              (layer ? fmt::format(", layer {}", *layer) : "") +
@@ -242,7 +247,11 @@ class Measuring final {
       }
       save(x, directions.front());
       for (Index i = 0; i < group.count; ++i)
-        if (!known[i]) records_.add(answered[i]);
+        if (!known[i]) {
+          records_.add(answered[i]);
+          note(layer, head,
+               {group.n, *answered[i].lower, answered[i].radius_rms});
+        }
     }
     done_ += group.count;
   }
@@ -277,7 +286,22 @@ class Measuring final {
     if (!o_.save_input.empty()) write_npy(o_.save_input, x);
   }
 
-  void finish() { records_.print_table(); }
+  void note(std::optional<Index> layer, std::optional<Index> head,
+            GrowthPoint point) {
+    growth_[{layer, head}].push_back(point);
+  }
+
+  void finish() {
+    for (const auto& [of, points] : growth_) {
+      const std::optional<GrowthFit> fit = fit_growth(points);
+      if (!fit) continue;
+      GrowthRecord g{question(o_, subject_, selection_, points_), *fit};
+      g.of.layer = of.first;
+      g.of.head = of.second;
+      records_.add(g);
+    }
+    records_.print_table();
+  }
 
   Options o_;
   std::chrono::steady_clock::time_point start_ =
@@ -291,6 +315,10 @@ class Measuring final {
   Index done_ = 0;
   std::string doing_;
   bool all_converged_ = true;
+  // by layer and head
+  std::map<std::pair<std::optional<Index>, std::optional<Index>>,
+           std::vector<GrowthPoint>>
+      growth_;
 };
 
 }  // namespace

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
+#include <tuple>
 
 #include "lipscope/core/errors.h"
 
@@ -51,12 +53,25 @@ Records::Records(const OutputOptions& options) : options_(options) {
       options.out,
       options.resume ? Journal::Mode::resume : Journal::Mode::append);
   for (const ordered_json& record : journal_->records())
-    answered_.insert(question_of(record));
+    answered_.emplace(record.value("command", "") == "growth"
+                          ? record.dump()
+                          : question_of(record),
+                      record);
 }
 
-bool Records::has(const Record& question) const {
-  return !answered_.empty() &&
-         answered_.contains(question_of(to_json(question)));
+const ordered_json* Records::find(const Record& question) const {
+  if (answered_.empty()) return nullptr;
+  const auto at = answered_.find(question_of(to_json(question)));
+  return at == answered_.end() ? nullptr : &at->second;
+}
+
+void Records::add(const GrowthRecord& record) {
+  const ordered_json json = to_json(record);
+  fits_.push_back(json);
+  const auto known = answered_.find(json.dump());
+  if (known != answered_.end()) return;
+  if (journal_) journal_->append(json);
+  if (options_.json) print(json.dump() + "\n");
 }
 
 void Records::add(const Record& record) {
@@ -75,43 +90,103 @@ void Records::add(const Record& record) {
         record.n, record.sample));
 }
 
+namespace {
+
+struct Column {
+  const char* field;
+  const char* title;
+};
+
+// aligned to the right, a heading over each column
+std::string table(const std::vector<Column>& columns,
+                  const std::vector<ordered_json>& lines) {
+  std::vector<std::vector<std::string>> rows(lines.size() + 1);
+  for (const Column& column : columns) {
+    rows[0].push_back(column.title);
+    for (std::size_t r = 0; r < lines.size(); ++r)
+      rows[r + 1].push_back(cell(lines[r][column.field]));
+  }
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    std::size_t width = 0;
+    for (const auto& row : rows) width = std::max(width, row[c].size());
+    for (auto& row : rows) row[c] = fmt::format("{:>{}}", row[c], width);
+  }
+  std::string text;
+  for (const auto& row : rows)
+    text += fmt::format("{}\n", fmt::join(row, "  "));
+  return text;
+}
+
+// one line for all samples of a length
+std::vector<ordered_json> by_length(const std::vector<ordered_json>& records) {
+  std::map<std::tuple<std::string, std::string, Index>, std::vector<double>>
+      values;
+  for (const ordered_json& r : records)
+    values[{r["layer"].dump(), r["head"].dump(), r["n"].get<Index>()}]
+        .push_back(r["lower"].get<double>());
+  std::vector<ordered_json> lines;
+  std::set<std::tuple<std::string, std::string, Index>> seen;
+  for (const ordered_json& r : records) {
+    const std::tuple key{r["layer"].dump(), r["head"].dump(),
+                         r["n"].get<Index>()};
+    if (!seen.insert(key).second) continue;
+    std::vector<double>& sorted = values[key];
+    std::sort(sorted.begin(), sorted.end());
+    lines.push_back({{"layer", r["layer"]},
+                     {"head", r["head"]},
+                     {"n", r["n"]},
+                     {"samples", sorted.size()},
+                     {"least", sorted.front()},
+                     {"median", sorted[sorted.size() / 2]},
+                     {"most", sorted.back()}});
+  }
+  return lines;
+}
+
+}  // namespace
+
 void Records::print_table() const {
   if (options_.json || shown_.empty()) return;
-
-  const struct {
-    const char* field;
-    const char* title;
-  } columns[] = {{"n", "n"},
-                 {"sample", "sample"},
-                 {"head", "head"},
-                 {"radius_max", "max |x|"},
-                 {"lower", "lower"},
-                 {"upper_whp", "upper (whp)"},
-                 {"upper", "upper"},
-                 {"lower_by", "by"},
-                 {"residual", "residual"},
-                 {"steps", "steps"},
-                 {"status", "status"},
-                 {"seconds", "seconds"}};
   const ordered_json& first = shown_.front();
+  const bool layers = !first["layer"].is_null();
   std::string text =
       fmt::format("{}: map {}, kind {}, mask {}, norm {}, at each input\n\n",
                   cell(first["model"]), cell(first["map"]), cell(first["kind"]),
                   cell(first["mask"]), cell(first["norm"]));
 
-  std::vector<std::vector<std::string>> rows(shown_.size() + 1);
-  for (const auto& column : columns) {
-    rows[0].push_back(column.title);
-    for (std::size_t r = 0; r < shown_.size(); ++r)
-      rows[r + 1].push_back(cell(shown_[r][column.field]));
+  std::vector<Column> columns;
+  if (layers) columns.push_back({"layer", "layer"});
+  constexpr std::size_t most_rows = 100;
+  if (shown_.size() <= most_rows) {
+    columns.insert(columns.end(), {{"head", "head"},
+                                   {"n", "n"},
+                                   {"sample", "sample"},
+                                   {"radius_max", "max |x|"},
+                                   {"lower", "lower"},
+                                   {"upper_whp", "upper (whp)"},
+                                   {"upper", "upper"},
+                                   {"lower_by", "by"},
+                                   {"residual", "residual"},
+                                   {"steps", "steps"},
+                                   {"status", "status"},
+                                   {"seconds", "seconds"}});
+    text += table(columns, shown_);
+  } else {
+    columns.insert(columns.end(), {{"head", "head"},
+                                   {"n", "n"},
+                                   {"samples", "samples"},
+                                   {"least", "least lower"},
+                                   {"median", "median"},
+                                   {"most", "most"}});
+    text += table(columns, by_length(shown_));
+    const auto converged = std::count_if(
+        shown_.begin(), shown_.end(),
+        [](const ordered_json& r) { return r["status"] == "converged"; });
+    text += fmt::format(
+        "\n{} measurements, {} of them converged; --out FILE.jsonl keeps each "
+        "with its evidence\n",
+        shown_.size(), converged);
   }
-  for (std::size_t c = 0; c < std::size(columns); ++c) {
-    std::size_t width = 0;
-    for (const auto& row : rows) width = std::max(width, row[c].size());
-    for (auto& row : rows) row[c] = fmt::format("{:>{}}", row[c], width);
-  }
-  for (const auto& row : rows)
-    text += fmt::format("{}\n", fmt::join(row, "  "));
 
   if (!options_.quiet) {
     text +=
@@ -121,7 +196,7 @@ void Records::print_table() const {
         "             worst direction found; recomputed in f64, so the true "
         "constant is at\n"
         "             least this\n";
-    if (!first["delta"].is_null())
+    if (!first["delta"].is_null() && shown_.size() <= most_rows)
       text += fmt::format(
           "upper (whp)  the true constant is at most this, but for a chance of "
           "{:.0e} over the\n"
@@ -129,8 +204,36 @@ void Records::print_table() const {
           "1.05 makes it\n"
           "             say something)\n",
           first["delta"].get<double>());
-    text += "upper        the same for certain; '-' where nothing is proved\n";
+    if (shown_.size() <= most_rows)
+      text +=
+          "upper        the same for certain; '-' where nothing is proved\n";
   }
+  print(text);
+  print_fits();
+}
+
+void Records::print_fits() const {
+  if (fits_.empty()) return;
+  std::vector<Column> columns;
+  if (!fits_.front()["layer"].is_null()) columns.push_back({"layer", "layer"});
+  columns.insert(columns.end(), {{"head", "head"},
+                                 {"points", "points"},
+                                 {"exponent", "exponent"},
+                                 {"exponent_low", "low"},
+                                 {"exponent_high", "high"},
+                                 {"constant", "constant"},
+                                 {"r_squared", "r squared"},
+                                 {"radius_correlation", "with radius"}});
+  std::string text =
+      "\nGrowth with the length n, as constant * n^exponent\n\n" +
+      table(columns, fits_);
+  if (!options_.quiet)
+    text += fmt::format(
+        "\nlow, high    hold the exponent with confidence {}, if residuals are "
+        "independent\n"
+        "with radius  correlation of the constant with the sequence's radius, "
+        "both as logarithms\n",
+        fits_.front()["confidence"].get<double>());
   print(text);
 }
 

@@ -2,8 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -27,21 +27,27 @@ class Records {
  public:
   explicit Records(const OutputOptions& options);
 
-  /// Whether --resume found the answer to this record's question.
-  bool has(const Record& question) const;
+  /// The answer to this record's question that --resume found, or nothing.
+  const nlohmann::ordered_json* find(const Record& question) const;
 
   /// Writes the record down. Throws Violation if its numbers contradict each
   /// other, after they are written: they are the evidence.
   void add(const Record& record);
 
-  /// Prints the table, unless JSON was asked for.
+  /// The same for a growth fit; one that is in the journal already is not
+  /// written again.
+  void add(const GrowthRecord& record);
+
+  /// Prints the tables, unless JSON was asked for.
   void print_table() const;
 
  private:
+  void print_fits() const;
+
   OutputOptions options_;
   std::unique_ptr<Journal> journal_;
-  std::set<std::string> answered_;
-  std::vector<nlohmann::ordered_json> shown_;
+  std::map<std::string, nlohmann::ordered_json> answered_;  // by question
+  std::vector<nlohmann::ordered_json> shown_, fits_;
 };
 
 /// A number from below came out above one from above. Exit code 4.

@@ -64,6 +64,32 @@ ordered_json to_json(const Record& r) {
           {"seconds", r.seconds}};
 }
 
+ordered_json to_json(const GrowthRecord& g) {
+  const Record& r = g.of;
+  return {{"schema", 1},
+          {"command", "growth"},
+          {"version", version()},
+          {"model", r.model},
+          {"model_sha256", or_null(r.model_sha256)},
+          {"layer", or_null(r.layer)},
+          {"head", r.head ? ordered_json(*r.head) : ordered_json("all")},
+          {"map", r.map},
+          {"kind", r.kind},
+          {"mask", r.mask},
+          {"norm", r.norm},
+          {"d", r.d},
+          {"points", g.fit.points},
+          {"exponent", g.fit.exponent},
+          {"exponent_low", g.fit.low},
+          {"exponent_high", g.fit.high},
+          {"confidence", g.confidence},
+          {"constant", g.fit.constant},
+          {"r_squared", g.fit.r_squared},
+          {"radius_correlation", or_null(g.fit.radius_correlation)},
+          {"dtype", r.dtype},
+          {"seed", r.seed}};
+}
+
 std::string question_of(const ordered_json& record) {
   ordered_json question;
   for (const char* field :

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lipscope/core/matrix.h"
+#include "lipscope/report/growth.h"
 
 namespace lipscope::cli {
 
@@ -36,6 +37,15 @@ struct Record {
 };
 
 nlohmann::ordered_json to_json(const Record& record);
+
+/// How the constants of one map grow with n: the line that follows a sweep.
+struct GrowthRecord {
+  Record of;  ///< whose growth it is; n, sample and what was found are unused
+  GrowthFit fit;
+  double confidence = 0.95;
+};
+
+nlohmann::ordered_json to_json(const GrowthRecord& record);
 
 /// What was asked for, without what was found: two records with the same
 /// question are the same piece of work, and --resume does it once.

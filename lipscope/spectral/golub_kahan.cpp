@@ -242,9 +242,17 @@ class LockStep final {
     }
     active_ = go_on;
     if (!fresh.empty()) start_again(fresh);
-    for (const Index b : active_)
-      if (static_cast<Index>(runs_[b].basis.size()) >= capacity_) restart(b);
-    normalize(active_);
+    std::vector<double> length(runs_.size(), 1.0);
+    std::vector<Index> extended;
+    for (const Index b : active_) {
+      if (static_cast<Index>(runs_[b].basis.size()) >= capacity_) {
+        restart(b);
+      } else if (!exhausted(runs_[b])) {
+        length[b] = runs_[b].beta.back();
+        extended.push_back(b);
+      }
+    }
+    divide(v_, extended, cols_, length);
   }
 
   std::vector<NormEstimate> results() {
@@ -279,12 +287,14 @@ class LockStep final {
     require(w.size() == a_.rows(),
             "golub_kahan: a [{}x{}] operator gives {} numbers", a_.rows(),
             a_.cols(), w.size());
-    for (const Index b : active_)
-      if (!runs_[b].beta.empty())
-        w.segment(b * rows_, rows_) -= static_cast<Real>(runs_[b].beta.back()) *
-                                       u_.segment(b * rows_, rows_);
-    const std::vector<double> length = norms(active_, w, rows_);
-    u_.setZero();
+    for_each_chunk(active_, rows_, [&](const Chunk& c) {
+      if (runs_[c.block].beta.empty()) return;
+      const Real beta = static_cast<Real>(runs_[c.block].beta.back());
+      w.segment(c.begin, c.size) -= beta * u_.segment(c.begin, c.size);
+    });
+    u_ = std::move(w);
+    const std::vector<double> length = norms(active_, u_, rows_);
+    std::vector<Index> extended;
     for (const Index b : active_) {
       Run<Real>& run = runs_[b];
       check_finite("alpha", length[b], b);
@@ -293,21 +303,39 @@ class LockStep final {
       if (negligible(length[b], run)) {
         // A v_m lies in the span of U: what is left of it is noise, not u_m
         run.alpha.back() = 0.0;
-        continue;
+        u_.segment(b * rows_, rows_).setZero();
+      } else {
+        extended.push_back(b);
       }
-      u_.segment(b * rows_, rows_) =
-          divided(w.segment(b * rows_, rows_), length[b]);
     }
+    divide(u_, extended, rows_, length);
   }
 
-  // β_m v_{m+1} = Aᵀu_m, less its part in V
+  // β_m v_{m+1} = Aᵀu_m − α_m v_m, less what rounding left of it in V. Removing
+  // that once is enough where it is the smaller part of the vector; where it is
+  // not, what rounding leaves of it is removed again
+  // [DanielGraggKaufmanStewart76].
   void extend_right() {
     v_ = a_.apply_adjoint(u_);
     require(v_.size() == a_.cols(),
             "golub_kahan: the adjoint of a [{}x{}] operator gives {} numbers",
             a_.rows(), a_.cols(), v_.size());
-    orthogonalize(active_);
-    const std::vector<double> length = norms(active_, v_, cols_);
+    for_each_chunk(active_, cols_, [&](const Chunk& c) {
+      const Run<Real>& run = runs_[c.block];
+      v_.segment(c.begin, c.size) -=
+          static_cast<Real>(run.alpha.back()) *
+          run.basis.back().segment(c.begin - c.block * cols_, c.size);
+    });
+    const std::vector<double> removed = orthogonalize(active_);
+    std::vector<double> length = norms(active_, v_, cols_);
+    std::vector<Index> again;
+    for (const Index b : active_)
+      if (!(removed[b] <= length[b] * length[b])) again.push_back(b);
+    if (!again.empty()) {
+      orthogonalize(again);
+      const std::vector<double> anew = norms(again, v_, cols_);
+      for (const Index b : again) length[b] = anew[b];
+    }
     for (const Index b : active_) {
       check_finite("beta", length[b], b);
       runs_[b].scale = std::max(runs_[b].scale, length[b]);
@@ -420,32 +448,35 @@ class LockStep final {
           random_direction(cols_, rng(b).split(run.exhausted))
               .template cast<Real>();
     }
+    // twice: once leaves rounding errors of the size of what was removed
     orthogonalize(blocks);
+    orthogonalize(blocks);
+    normalize(blocks);
   }
 
-  // v ← (1 − VVᵀ)² v: once leaves rounding errors of the size of what was
-  // removed, twice does not.
-  void orthogonalize(const std::vector<Index>& blocks) {
+  // v ← (1 − VVᵀ) v; returns what that took of each block, squared
+  std::vector<double> orthogonalize(const std::vector<Index>& blocks) {
     const std::vector<Chunk> chunks = chunks_of(blocks, cols_);
     const Index count = static_cast<Index>(chunks.size());
     const Index m = static_cast<Index>(runs_[blocks.front()].basis.size());
     const int threads = threads_for(cols_ * Index(blocks.size()) * m);
-    Matrix parts(count, m), total(this->blocks(), m);
-    for (int pass = 0; pass < 2; ++pass) {
-      parallel_for(count, threads, [&](Index i) {
-        const auto [b, begin, size] = chunks[i];
-        for (Index j = 0; j < m; ++j)
-          parts(i, j) = dot(runs_[b].basis[j].data() + (begin - b * cols_),
-                            v_.data() + begin, size);
-      });
-      total.setZero();
-      for (Index i = 0; i < count; ++i)
-        total.row(chunks[i].block) += parts.row(i);
-      parallel_for(count, threads, [&](Index i) {
-        const Chunk& chunk = chunks[i];
-        subtract(runs_[chunk.block].basis, chunk, total.row(chunk.block));
-      });
-    }
+    Matrix parts(count, m), total = Matrix::Zero(this->blocks(), m);
+    parallel_for(count, threads, [&](Index i) {
+      const auto [b, begin, size] = chunks[i];
+      for (Index j = 0; j < m; ++j)
+        parts(i, j) = dot(runs_[b].basis[j].data() + (begin - b * cols_),
+                          v_.data() + begin, size);
+    });
+    for (Index i = 0; i < count; ++i)
+      total.row(chunks[i].block) += parts.row(i);
+    parallel_for(count, threads, [&](Index i) {
+      const Chunk& chunk = chunks[i];
+      subtract(runs_[chunk.block].basis, chunk, total.row(chunk.block));
+    });
+    std::vector<double> removed(runs_.size(), 0.0);
+    for (const Index b : blocks)
+      for (Index j = 0; j < m; ++j) removed[b] += total(b, j) * total(b, j);
+    return removed;
   }
 
   // v −= Σ_j c_j V_j on one chunk, summed in double
@@ -487,16 +518,28 @@ class LockStep final {
   }
 
   void normalize(const std::vector<Index>& blocks) {
-    const std::vector<double> length = norms(blocks, v_, cols_);
-    for (const Index b : blocks)
-      v_.segment(b * cols_, cols_) =
-          divided(v_.segment(b * cols_, cols_), length[b]);
+    divide(v_, blocks, cols_, norms(blocks, v_, cols_));
   }
 
-  // in double: the norm of a float vector need not fit a float
-  static VectorOf<Real> divided(const Eigen::Ref<const VectorOf<Real>>& x,
-                                double by) {
-    return (x.template cast<double>() / by).template cast<Real>();
+  // each of these blocks of x, each of the given size, by its length; in
+  // double: the norm of a float vector need not fit a float
+  void divide(VectorOf<Real>& x, const std::vector<Index>& blocks, Index size,
+              const std::vector<double>& length) const {
+    for_each_chunk(blocks, size, [&](const Chunk& c) {
+      auto piece = x.segment(c.begin, c.size);
+      piece = (piece.template cast<double>() / length[c.block])
+                  .template cast<Real>();
+    });
+  }
+
+  // work on every entry by itself, a chunk a task
+  template <class Task>
+  void for_each_chunk(const std::vector<Index>& blocks, Index size,
+                      const Task& task) const {
+    const std::vector<Chunk> chunks = chunks_of(blocks, size);
+    parallel_for(static_cast<Index>(chunks.size()),
+                 threads_for(size * Index(blocks.size())),
+                 [&](Index i) { task(chunks[i]); });
   }
 
   void check_finite(const char* name, double value, Index block) const {
