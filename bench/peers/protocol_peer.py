@@ -4,7 +4,7 @@
 For each length n the next samples*n tokens of a text make `samples` sequences; the model runs
 on them, and at the input of every attention module the norm of the Jacobian of attention (with
 its output projection) is found by power iteration, on the peer in torch_peer.py. A measurement
-stops at the first iteration within 1e-4 of the value that lipscope recorded (--records), so that
+stops at the first iteration within --accuracy of the value that lipscope recorded, so that
 the peer needs no stopping rule. Reading files and tokenising are not timed, the passes are.
 """
 
@@ -32,6 +32,7 @@ def parse():
     p.add_argument("--records", required=True, help="what lipscope measured, as JSON lines")
     p.add_argument("--lengths", default="2:100:2", help="a:b:s or a,b,c (2:100:2)")
     p.add_argument("--samples", type=int, default=10)
+    p.add_argument("--accuracy", type=float, default=1e-6, help="how near to the record a value must come (1e-6)")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--only", help="measure these lengths alone, the others are skipped but counted in the text")
     return p.parse_args()
@@ -113,7 +114,7 @@ def main():
         for layer, inputs in enumerate(bert.inputs(windows)):
             for sample, x in enumerate(inputs):
                 peers[layer].linearize(x)
-                _, steps = peers[layer].power_iteration(start, reference[layer, n, sample], 1e-4)
+                _, steps = peers[layer].power_iteration(start, reference[layer, n, sample], options.accuracy)
                 count, iterations = count + 1, iterations + steps
         seconds += time.perf_counter() - begin
     print(json.dumps({"peer": "torch", "version": torch.__version__, "threads": options.threads, "what": "protocol",
