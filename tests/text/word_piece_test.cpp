@@ -135,10 +135,10 @@ TEST(WordPieceTokenizer, CountsTheCharactersOfALongWord) {
             (std::vector<Token>{{8, 0, 5}}));
 }
 
-TEST(WordPieceTokenizer, TakesAMillionLettersInARow) {
+TEST(WordPieceTokenizer, TakesAVeryLongWord) {
   WordPieceOptions options;
   options.longest_word = 1 << 30;
-  const std::string text(1 << 20, 'a');
+  const std::string text(1 << 18, 'a');
   EXPECT_EQ(small(options).encode(text).size(), text.size());
 }
 
