@@ -1,6 +1,8 @@
 // Reads the two files of GPT-2's tokenizer, here one behind the other with a
 // zero byte between, and the lines of BERT's.
 
+#include <algorithm>
+
 #include "fuzz/fuzzing.h"
 #include "lipscope/text/token_ids.h"
 
