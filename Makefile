@@ -4,12 +4,15 @@
 PROGRAM := build/release/lipscope
 SOURCES := $(shell git ls-files '*.h' '*.cpp' 2>/dev/null)
 
-.PHONY: help setup release quickstart check bench format format-check layers asan clean
+FUZZ_SECONDS ?= 60
+
+.PHONY: help setup release quickstart check bench format format-check layers asan fuzz clean
 
 help:
 	@echo 'make quickstart   install what is missing, build, measure a GPT-2-shaped layer'
 	@echo 'make check        install what is missing, build, run every test'
 	@echo 'make bench        build and run the benchmarks'
+	@echo 'make fuzz         feed the file readers nonsense for FUZZ_SECONDS each (60)'
 	@echo 'make format       lay out the sources with clang-format'
 
 setup:
@@ -28,12 +31,18 @@ check: release format-check layers
 	@ctest --preset release --label-exclude slow -j2
 	@ctest --preset release --label-regex slow
 	@$(MAKE) --no-print-directory asan
+	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=3
 	@echo 'make check: all tests passed'
 
 asan: setup
 	@cmake --preset asan
 	@cmake --build --preset asan
 	@ctest --preset asan -j2
+
+fuzz: setup
+	@cmake --preset fuzz
+	@cmake --build --preset fuzz
+	@tools/fuzz build/fuzz $(FUZZ_SECONDS)
 
 bench: release
 	@tools/bench build/release

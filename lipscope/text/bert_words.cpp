@@ -3,6 +3,8 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <iterator>
 #include <utility>
 
@@ -55,20 +57,23 @@ bool is_ideograph(char32_t c) {
 }
 
 // c in full canonical decomposition: itself, for most.
-std::vector<utf8proc_int32_t> decomposed(char32_t c) {
+struct Decomposition {
   // the longest, of U+1F82 and its like, has four; Hangul has three
-  std::vector<utf8proc_int32_t> parts(8);
-  int last_class = 0;
-  const utf8proc_ssize_t size =
-      utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts.data(),
-                              static_cast<utf8proc_ssize_t>(parts.size()),
-                              UTF8PROC_DECOMPOSE, &last_class);
-  require(size > 0 && size <= static_cast<utf8proc_ssize_t>(parts.size()),
-          "bert_words: U+{:04X} has a decomposition of {}",
-          static_cast<std::uint32_t>(c), size);
-  parts.resize(static_cast<std::size_t>(size));
-  return parts;
-}
+  std::array<utf8proc_int32_t, 8> parts{};
+  std::size_t size = 0;
+
+  explicit Decomposition(char32_t c) {
+    int last_class = 0;
+    const utf8proc_ssize_t found =
+        utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts.data(),
+                                static_cast<utf8proc_ssize_t>(parts.size()),
+                                UTF8PROC_DECOMPOSE, &last_class);
+    size = static_cast<std::size_t>(found);
+    require(found > 0 && size <= parts.size(),
+            "bert_words: U+{:04X} has a decomposition of {}",
+            static_cast<std::uint32_t>(c), found);
+  }
+};
 
 int combining_class(char32_t c) {
   return utf8proc_get_property(static_cast<utf8proc_int32_t>(c))
@@ -99,9 +104,12 @@ BertWord without_accents(const BertWord& word) {
       plain.push_back(c);
       continue;
     }
-    for (const utf8proc_int32_t part : decomposed(c.code))
-      if (utf8proc_category(part) != UTF8PROC_CATEGORY_MN)
-        plain.push_back({static_cast<char32_t>(part), c.begin, c.end});
+    const Decomposition taken_apart(c.code);
+    for (std::size_t i = 0; i < taken_apart.size; ++i) {
+      const auto part = static_cast<char32_t>(taken_apart.parts[i]);
+      if (category(part) != UTF8PROC_CATEGORY_MN)
+        plain.push_back({part, c.begin, c.end});
+    }
   }
   // among the marks that are left, the order is what it would have been
   order_marks(plain);
@@ -115,8 +123,10 @@ BertWord lower(const BertWord& word) {
         utf8proc_tolower(static_cast<utf8proc_int32_t>(c.code)));
     lowered.push_back({small, c.begin, c.end});
     // the one character whose lower case is two: the dotted capital I
-    if (c.code == 0x130) lowered.back().code = 'i';
-    if (c.code == 0x130) lowered.push_back({0x307, c.begin, c.end});
+    if (c.code == 0x130) {
+      lowered.back().code = 'i';
+      lowered.push_back({0x307, c.begin, c.end});
+    }
   }
   return lowered;
 }

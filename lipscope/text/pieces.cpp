@@ -1,5 +1,6 @@
 #include "lipscope/text/pieces.h"
 
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>

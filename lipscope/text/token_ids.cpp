@@ -1,5 +1,6 @@
 #include "lipscope/text/token_ids.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 

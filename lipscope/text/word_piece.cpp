@@ -9,6 +9,20 @@
 #include "lipscope/text/utf8.h"
 
 namespace lipscope {
+namespace {
+
+// The token that these characters make. Marks may have changed places, so that
+// the first is not always the leftmost.
+Token token_over(TokenId id, std::span<const BertCharacter> characters) {
+  Token token{id, characters.front().begin, characters.front().end};
+  for (const BertCharacter& c : characters) {
+    token.begin = std::min(token.begin, c.begin);
+    token.end = std::max(token.end, c.end);
+  }
+  return token;
+}
+
+}  // namespace
 
 WordPieceTokenizer::WordPieceTokenizer(std::string_view place,
                                        std::vector<std::string> pieces,
@@ -30,8 +44,7 @@ WordPieceTokenizer::WordPieceTokenizer(std::string_view place,
 }
 
 std::vector<Token> WordPieceTokenizer::encode_word(const BertWord& word) const {
-  const std::vector<Token> unknown = {
-      {unknown_, word.front().begin, word.back().end}};
+  const std::vector<Token> unknown = {token_over(unknown_, word)};
   if (word.size() > options_.longest_word) return unknown;
 
   // starts[i]: the byte at which character i begins
@@ -56,7 +69,8 @@ std::vector<Token> WordPieceTokenizer::encode_word(const BertWord& word) const {
       const auto found = pieces.find(std::string_view(bytes).substr(
           starts[from], starts[to] - starts[from]));
       if (found == pieces.end()) continue;
-      tokens.push_back({found->second, word[from].begin, word[to - 1].end});
+      tokens.push_back(
+          token_over(found->second, std::span(word).subspan(from, to - from)));
       break;
     }
     if (to == from) return unknown;

@@ -30,9 +30,9 @@ class WordPieceTokenizer {
   WordPieceTokenizer(std::string_view place, std::vector<std::string> pieces,
                      WordPieceOptions options);
 
-  /// InputError for text that is not UTF-8. A token reaches from the first to
-  /// the last character that went into it; where one character was taken apart,
-  /// several tokens may stand at it.
+  /// InputError for text that is not UTF-8. A token reaches from the
+  /// leftmost to the rightmost character that went into it; where one character
+  /// was taken apart, several tokens may stand at it.
   std::vector<Token> encode(std::string_view text) const;
 
   /// The words with blanks between them: not the text, of which normalisation

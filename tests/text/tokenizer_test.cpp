@@ -178,6 +178,17 @@ TEST(TokenizerJson, RefusesWrongTypesOfJson) {
                                [&] { parse_tokenizer_json("t.json", text); }),
                            {"t.json"}))
         << text;
+  using namespace std::string_literals;
+  const std::pair<std::string, const char*> texts[] = {
+      {R"({"model": 1, "model": 2})", "\"model\" stands there twice"},
+      {std::string(100, '['), "nested more than 64 deep"},
+      {"{}\0"s, "byte 2 of 3 is zero"},
+      {"[1e999]", "beyond the range"},
+      {"[\"\xff\"]", "at byte 3 of 5"}};
+  for (const auto& [text, says] : texts)
+    EXPECT_TRUE(test::says(test::message_of<InputError>(
+                               [&] { parse_tokenizer_json("t.json", text); }),
+                           {"t.json: ", says}));
   json bad = pair;
   bad["model"]["merges"] = "a b";
   EXPECT_TRUE(test::says(refusal(bad), {"merges", "expected a list"}));

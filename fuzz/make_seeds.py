@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Writes small good inputs for every fuzz target: make_seeds.py FOLDER.
+
+A fuzzer that starts from files that are read to the end finds its way into
+the readers at once. Each target has a folder of its own.
+"""
+
+import json
+import pathlib
+import struct
+import sys
+
+
+def safetensors(tensors):
+    header, data = {"__metadata__": {"format": "pt"}}, b""
+    for name, (dtype, shape, numbers) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape,
+                        "data_offsets": [len(data), len(data) + len(numbers)]}
+        data += numbers
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def npy(version, descr, fortran, shape, data):
+    header = str({"descr": descr, "fortran_order": fortran, "shape": shape})
+    length = struct.pack("<H" if version == 1 else "<I", len(header) + 1)
+    return (b"\x93NUMPY" + bytes([version, 0]) + length +
+            header.encode() + b"\n" + data)
+
+
+def spelled_bytes():
+    """GPT-2's spelling of the 256 bytes."""
+    pieces, following = [], 256
+    for byte in range(256):
+        visible = 33 <= byte <= 126 or 161 <= byte <= 172 or byte >= 174
+        pieces.append(chr(byte if visible else following))
+        following += not visible
+    return pieces
+
+
+def byte_pair():
+    few = {"a": 0, "b": 1, "\u0120": 2, "ab": 3, "\u0120ab": 4}
+    merges = ["a b", "\u0120 ab"]
+    all_pieces = spelled_bytes() + ["ab"]
+    every = {piece: i for i, piece in enumerate(all_pieces)}
+    return few, merges, every
+
+
+def tokenizer_json():
+    few, merges, every = byte_pair()
+    special = {"id": 5, "content": "<|end|>", "special": True}
+    for vocabulary, merge, added in (
+            (few, merges, [special]), (every, [["a", "b"]], [])):
+        yield {"version": "1.0", "added_tokens": added, "normalizer": None,
+               "pre_tokenizer": {"type": "ByteLevel",
+                                 "add_prefix_space": False},
+               "model": {"type": "BPE", "dropout": None, "vocab": vocabulary,
+                         "merges": merge}}
+    pieces = ["[UNK]", "a", "##b", "ab", "'", "ll", ".", "e", "\u6771"]
+    yield {"normalizer": {"type": "BertNormalizer", "clean_text": True,
+                          "handle_chinese_chars": True, "strip_accents": None,
+                          "lowercase": True},
+           "pre_tokenizer": {"type": "BertPreTokenizer"},
+           "model": {"type": "WordPiece", "unk_token": "[UNK]",
+                     "continuing_subword_prefix": "##",
+                     "max_input_chars_per_word": 100,
+                     "vocab": {p: i for i, p in enumerate(pieces)}}}
+    yield {"do_lower_case": False, "strip_accents": None,
+           "tokenize_chinese_chars": True, "unk_token": "[UNK]"}
+
+
+def scored(pieces):
+    return b"".join(struct.pack("<fi", -i, len(p)) + p
+                    for i, p in enumerate(pieces))
+
+
+def tokenizer_bin():
+    text = [" ".encode(), b"a", b"b", "\u00c9".encode(), b"ab", b" ab"]
+    yield b"+" + scored(text)
+    pieces = [b"<unk>", b"<s>", b"</s>"]
+    pieces += [b"<0x%02X>" % byte for byte in range(256)]
+    yield b"=" + struct.pack("<i", 6) + scored(pieces + text)
+
+
+def seeds():
+    few, merges, every = byte_pair()
+    two = struct.pack("<2d", 1.5, -2)
+    yield "safetensors", safetensors({"w": ("F64", [1, 2], two)})
+    yield "safetensors", safetensors({
+        "a": ("F32", [2], struct.pack("<2f", 1, 2)),
+        "b": ("F16", [2, 2], struct.pack("<4e", 1, 2, 3, 4)),
+        "c": ("BF16", [1], b"\x80\x3f"), "d": ("I64", [0, 3], b"")})
+    for version in (1, 2, 3):
+        yield "npy", npy(version, "<f8", False, (1, 2), two)
+    yield "npy", npy(1, "<f4", True, (2, 1), struct.pack("<2f", 1, 2))
+    yield "npy", npy(1, "<f2", False, (1, 1), b"\x00\x3c")
+    yield "journal", b'{"n": 1}\n{"x": [1.5, null, "\\u00e9"]}\n'
+    yield "journal", b'{"n": 1}\n{"torn": '
+    yield "journal", b'{"no": "newline"}'
+    for file in tokenizer_json():
+        yield "tokenizer_json", json.dumps(file, ensure_ascii=False).encode()
+    for vocabulary in (few, every):
+        yield "vocab_merges", b"\0".join((
+            json.dumps(vocabulary, ensure_ascii=False).encode(),
+            "\n".join(["#version: 0.2"] + merges[:1] + [""]).encode()))
+    yield "vocab_merges", b"\0[UNK]\na\r\n##b\nab\n"
+    yield "vocab_merges", b"\x001 22\t333\n4\n"
+    for file in tokenizer_bin():
+        yield "tokenizer_bin", file
+    for text in ("ab  aab it's we'll\n\n x2", "\u00c9e\u0301 \u6771\u4eac.a",
+                 "\U0001F600\u200d\u00a0\u200b\ufeff\x01\x85",
+                 "\u0130\u0131 \ud55c \uf900 \u302e\U0001D165", "a" * 200):
+        yield "text", text.encode()
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    for number, (target, content) in enumerate(seeds()):
+        folder = root / target
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"seed-{number}").write_bytes(content)
+
+
+if __name__ == "__main__":
+    main()
