@@ -18,32 +18,34 @@ struct Piece {
   Numbers<Real> value, slope;
 };
 
-Numbers<double> normal_distribution(const Numbers<double>& x) {
+// Φ(x), given e^{−x²/2}
+Numbers<double> normal_distribution(const Numbers<double>& x,
+                                    const Numbers<double>&) {
   return x.unaryExpr(
       [](double t) { return 0.5 * std::erfc(-t / std::numbers::sqrt2); });
 }
 
 // With arrays alone, so that it vectorises [AbramowitzStegun64, 7.1.26]:
-// erfc(z) ≈ (a₁t + … + a₅t⁵) e^{−z²}, t = 1/(1 + pz), z ≥ 0, to 1.5e-7
-Numbers<float> normal_distribution(const Numbers<float>& x) {
-  const Numbers<float> z =
-      x.abs() * static_cast<float>(1 / std::numbers::sqrt2);
-  const Numbers<float> t = 1 / (1 + 0.3275911f * z);
+// erfc(z) ≈ (a₁t + … + a₅t⁵) e^{−z²}, t = 1/(1 + pz), z = |x|/√2, to 1.5e-7
+Numbers<float> normal_distribution(const Numbers<float>& x,
+                                   const Numbers<float>& e) {
+  const float p = static_cast<float>(0.3275911 / std::numbers::sqrt2);
+  const Numbers<float> t = 1 / (1 + p * x.abs());
   const Numbers<float> tail =
-      0.5f * t *
+      0.5f * e * t *
       (0.254829592f +
        t * (-0.284496736f +
-            t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f)))) *
-      (-z.square()).exp();
+            t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
   return (x < 0).select(tail, 1 - tail);
 }
 
 template <class Real>
 Piece<Real> gelu(const Numbers<Real>& x) {
-  const Numbers<Real> below = normal_distribution(x);
+  const Numbers<Real> e = (x.square() / -2).exp();
+  const Numbers<Real> below = normal_distribution(x, e);
   // d(xΦ) = Φ + xφ, φ(x) = e^{−x²/2}/√(2π)
   const Real c = static_cast<Real>(std::sqrt(std::numbers::inv_pi / 2));
-  return {x * below, below + c * x * (x.square() / -2).exp()};
+  return {x * below, below + c * x * e};
 }
 
 // (1 + tanh u)/2 is the logistic function of 2u. With e = exp(−2|u|) its
@@ -85,6 +87,19 @@ Piece<Real> evaluate(Activation activation, const Numbers<Real>& x) {
   throw std::invalid_argument("activate: no such activation");
 }
 
+// x ↦ f(x) in pieces that stay in cache with their temporaries
+template <class Real, class F>
+void for_each_piece(MatrixOf<Real>& x, int threads, const F& f) {
+  constexpr Index piece = 2048;
+  const Index pieces = (x.size() + piece - 1) / piece;
+  parallel_for(pieces, pieces < 16 ? 1 : threads, [&](Index i) {
+    const Index begin = i * piece;
+    Eigen::Map<Numbers<Real>> entries(x.data() + begin,
+                                      std::min(piece, x.size() - begin));
+    entries = f(entries);
+  });
+}
+
 }  // namespace
 
 std::string name_of(Activation activation) {
@@ -102,25 +117,26 @@ std::string name_of(Activation activation) {
 }
 
 template <class Real>
-Activated<Real> activate(Activation activation, const MatrixOf<Real>& x,
-                         int threads) {
-  // pieces that stay in cache with their temporaries
-  constexpr Index piece = 4096;
-  Activated<Real> out{MatrixOf<Real>(x.rows(), x.cols()),
-                      MatrixOf<Real>(x.rows(), x.cols())};
-  const Index pieces = (x.size() + piece - 1) / piece;
-  parallel_for(pieces, pieces < 8 ? 1 : threads, [&](Index i) {
-    const Index begin = i * piece, size = std::min(piece, x.size() - begin);
-    const Numbers<Real> entries =
-        Eigen::Map<const Numbers<Real>>(x.data() + begin, size);
-    const Piece<Real> at = evaluate(activation, entries);
-    Eigen::Map<Numbers<Real>>(out.value.data() + begin, size) = at.value;
-    Eigen::Map<Numbers<Real>>(out.slope.data() + begin, size) = at.slope;
+MatrixOf<Real> activation_values(Activation activation, MatrixOf<Real> x,
+                                 int threads) {
+  for_each_piece<Real>(x, threads, [&](const Numbers<Real>& entries) {
+    return evaluate(activation, entries).value;
   });
-  return out;
+  return x;
 }
 
-template Activated<float> activate(Activation, const MatrixOf<float>&, int);
-template Activated<double> activate(Activation, const MatrixOf<double>&, int);
+template <class Real>
+MatrixOf<Real> activation_slopes(Activation activation, MatrixOf<Real> x,
+                                 int threads) {
+  for_each_piece<Real>(x, threads, [&](const Numbers<Real>& entries) {
+    return evaluate(activation, entries).slope;
+  });
+  return x;
+}
+
+template MatrixOf<float> activation_values(Activation, MatrixOf<float>, int);
+template MatrixOf<double> activation_values(Activation, MatrixOf<double>, int);
+template MatrixOf<float> activation_slopes(Activation, MatrixOf<float>, int);
+template MatrixOf<double> activation_slopes(Activation, MatrixOf<double>, int);
 
 }  // namespace lipscope

@@ -17,16 +17,15 @@ enum class Activation {
 
 std::string name_of(Activation activation);  ///< "gelu", "gelu_new", …
 
-/// Values and derivatives, entry by entry.
+/// The activation of each entry of x. In f32 Φ is good to 2e-7 absolutely,
+/// about as good as f32 can hold it.
 template <class Real>
-struct Activated {
-  MatrixOf<Real> value, slope;
-};
+MatrixOf<Real> activation_values(Activation activation, MatrixOf<Real> x,
+                                 int threads);
 
-/// The activation of each entry of x. The derivative of relu at 0 is taken
-/// as 0. In f32 Φ is good to 2e-7 absolutely, about as good as f32 can hold it.
+/// Its derivative at each entry of x. That of relu at 0 is taken as 0.
 template <class Real>
-Activated<Real> activate(Activation activation, const MatrixOf<Real>& x,
-                         int threads);
+MatrixOf<Real> activation_slopes(Activation activation, MatrixOf<Real> x,
+                                 int threads);
 
 }  // namespace lipscope

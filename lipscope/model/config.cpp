@@ -150,6 +150,9 @@ void refuse_the_unsupported(const Reader& r) {
     r.refuse_if(key, "a mixture of experts");
   for (const char* key : {"qk_norm", "use_qk_norm", "qk_layernorm"})
     r.refuse_if(key, "q/k-norm");
+  if (const json* pruned = r.find("pruned_heads"))
+    if (!pruned->empty())
+      r.refuse("pruned_heads", *pruned, "pruned heads are not supported");
   if (const json* types = r.find("layer_types"))
     for (const json& type : *types)
       if (type != "full_attention")

@@ -65,7 +65,7 @@ MapPtr<Real> model_map(const Model& model, const ModelMapOptions& options);
 /// The norm after the last layer; nothing in a post-norm model.
 std::optional<NormWeights> load_final_norm(const Model& model);
 
-/// The parameters of a norm or of an affine map by itself.
+/// The parameters of one norm of the model.
 NormWeights load_norm(const Model& model, const Module& module);
 
 }  // namespace lipscope

@@ -70,10 +70,11 @@ MatrixOf<Real> Mlp<Real>::expand(const MatrixOf<Real>& x) const {
 
 template <class Real>
 MatrixOf<Real> Mlp<Real>::operator()(const MatrixOf<Real>& x) const {
-  const MatrixOf<Real> h = expand(x);
+  MatrixOf<Real> h = expand(x);
   const Index m = out_.rows();
-  MatrixOf<Real> middle =
-      activate<Real>(activation_, h.leftCols(m), threads_).value;
+  MatrixOf<Real> middle = activation_values<Real>(
+      activation_, gated_ ? MatrixOf<Real>(h.leftCols(m)) : std::move(h),
+      threads_);
   if (gated_) middle.array() *= h.rightCols(m).array();
   MatrixOf<Real> y = product(as_is(middle), as_is(out_), threads_);
   y.rowwise() += out_bias_.transpose();
@@ -86,17 +87,18 @@ template <class Real>
 class Mlp<Real>::Jacobian final : public LinearOperator<Real> {
  public:
   Jacobian(const Mlp& map, const MatrixOf<Real>& x) : map_(map) {
-    const MatrixOf<Real> h = map.expand(x);
-    const Index m = map.out_.rows();
-    Activated<Real> at =
-        activate<Real>(map.activation_, h.leftCols(m), map.threads_);
+    MatrixOf<Real> h = map.expand(x);
     if (!map.gated_) {
-      slopes_ = std::move(at.slope);
+      slopes_ = activation_slopes(map.activation_, std::move(h), map.threads_);
       return;
     }
+    const Index m = map.out_.rows();
+    const MatrixOf<Real> gate = h.leftCols(m);
     slopes_.resize(h.rows(), 2 * m);
-    slopes_.leftCols(m) = at.slope.cwiseProduct(h.rightCols(m));
-    slopes_.rightCols(m) = at.value;
+    slopes_.leftCols(m) = activation_slopes(map.activation_, gate, map.threads_)
+                              .cwiseProduct(h.rightCols(m));
+    slopes_.rightCols(m) =
+        activation_values(map.activation_, gate, map.threads_);
   }
 
   Index rows() const override { return slopes_.rows() * map_.out_.cols(); }

@@ -94,6 +94,28 @@ TEST_F(Safetensors, AreWrittenInF32WithItsRounding) {
   EXPECT_EQ(file.matrix("q"), m.cast<float>().cast<double>());
 }
 
+TEST_F(Safetensors, GiveRowsByThemselves) {
+  const Matrix m = gaussian(4, 3, Rng(1));
+  write_safetensors(path, {{"a", gaussian(2, 2, Rng(2))}, {"q", m}});
+  const SafetensorsFile file(path);
+  EXPECT_EQ(file.rows_as<double>("q", 1, 2), m.middleRows(1, 2));
+  EXPECT_EQ(file.rows_as<float>("q", 3, 1), m.bottomRows(1).cast<float>());
+  EXPECT_EQ(file.rows_as<double>("q", 4, 0).rows(), 0);
+  EXPECT_THROW(file.rows_as<double>("q", 3, 2), std::invalid_argument);
+  EXPECT_THROW(file.rows_as<double>("q", -1, 2), std::invalid_argument);
+  EXPECT_THROW(file.rows_as<double>("q", 1, -1), std::invalid_argument);
+}
+
+TEST_F(Safetensors, SayWhereInTheTensorARowIsNotFinite) {
+  const SafetensorsFile file =
+      open(object({entry("bad", "F64", "[3,2]", "[0,48]")}),
+           numbers({1.0, 2.0, 3.0, 4.0, 5.0, std::nan("")}));
+  EXPECT_EQ(file.rows_as<double>("bad", 0, 2)(1, 1), 4.0);
+  EXPECT_TRUE(test::says(
+      test::message_of<InputError>([&] { file.rows_as<double>("bad", 1, 2); }),
+      {"entry 5 of 6", "row 2, column 1"}));
+}
+
 TEST_F(Safetensors, AreWrittenByteForByteAsTheFormatSays) {
   write_safetensors(path, {{"a", Matrix{{1.0, 2.0}}}, {"b", Matrix{{3.0}}}});
   std::string header = object({entry("a", "F64", "[1,2]", "[0,16]"),

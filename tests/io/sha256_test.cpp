@@ -21,6 +21,14 @@ TEST(Sha256, OfTheExamplesOfFips180IsTheirs) {
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
+TEST(Sha256, OfATextIsThatOfAFileWithIt) {
+  const test::TemporaryFolder folder;
+  const std::string text("a\0b\n", 4);
+  test::write_file(folder / "text", text);
+  EXPECT_EQ(sha256_text(text), sha256_file(folder / "text"));
+  EXPECT_NE(sha256_text(text), sha256_text("a"));
+}
+
 TEST(Sha256, RefusesWhatIsNotAFile) {
   const test::TemporaryFolder folder;
   EXPECT_THROW(sha256_file(folder / "absent"), InputError);

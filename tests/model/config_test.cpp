@@ -131,6 +131,7 @@ TEST(ModelConfig, RefusesByNameWhatIsNotDone) {
        "layer"},
       {{{"model_type", "gpt2"}, {"activation_function", "mish"}}, "mish"},
       {{{"model_type", "bert"}, {"is_decoder", true}}, "decoder"},
+      {{{"model_type", "bert"}, {"pruned_heads", {{"0", {1, 2}}}}}, "pruned"},
       {{{"model_type", "bert"}, {"position_embedding_type", "relative_key"}},
        "relative_key"}};
   for (const auto& [config, word] : cases)
@@ -138,6 +139,7 @@ TEST(ModelConfig, RefusesByNameWhatIsNotDone) {
   // switched off, they are nothing
   EXPECT_NO_THROW(parse({{"model_type", "gpt2"},
                          {"add_cross_attention", false},
+                         {"pruned_heads", json::object()},
                          {"is_encoder_decoder", false}}));
 }
 

@@ -298,7 +298,7 @@ TEST_F(NanoSort, HasEveryIntermediateOfTheRecordedRun) {
   const Matrix fc =
       (ln2 * layer.mlp.up).rowwise() + layer.mlp.up_bias.transpose();
   same("fc", fc);
-  same("gelu", activate(Activation::gelu_tanh, fc, 1).value);
+  same("gelu", activation_values(Activation::gelu_tanh, fc, 1));
   const Matrix mlp = Mlp<double>(layer.mlp)(ln2);
   same("mlp", mlp);
   same("mlpResid", middle + mlp);
