@@ -15,7 +15,8 @@ ALLOWED = {
     "io": ["core"],
     "attention": ["core", "operators"],
     "spectral": ["core", "operators"],
-    "cli": ["core", "operators", "io", "attention", "spectral"],
+    "theory": ["core", "operators", "attention", "spectral"],
+    "cli": ["core", "operators", "io", "attention", "spectral", "theory"],
 }
 
 INCLUDE = re.compile(r'#include [<"]lipscope/(\w+)/')
