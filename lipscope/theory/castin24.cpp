@@ -40,7 +40,7 @@ const Statement castin24_data_statement{
 Magnitude castin24_data(double longest_pull, double diameter, Index n) {
   const Magnitude both = Magnitude(longest_pull) * diameter;
   const double tokens = static_cast<double>(n);
-  return root(both * both * (tokens + 1.0) + tokens);
+  return root(Magnitude(3.0) * (both * both * (tokens + 1.0) + tokens));
 }
 
 }  // namespace lipscope

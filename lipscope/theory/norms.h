@@ -26,6 +26,7 @@ double eigenvalue_above(const Matrix& g, double error = 0.0);
 struct Gram {
   Matrix g;
   double error = 0.0;
+  double size = 0.0;  ///< ‖g‖_F
 };
 Gram gram_of_columns(const Matrix& w);  ///< WᵀW
 Gram gram_of_rows(const Matrix& w);     ///< WWᵀ
