@@ -50,7 +50,8 @@ SplitWeights split_weights(const LayerWeights& layer);
 ///   ‖Σ r_hᵀ⊗V_h‖² ≤ λ(S⁻¹(ϱ∘W_VᵀW_V)S⁻¹) λ(S W_OW_Oᵀ S), ϱ_hg = r_h·r_g
 ///
 /// and the mirror image for s; ∘ is entry by entry on blocks. S is any: one S,
-/// from the largest of the three for each head, serves all.
+/// from the largest of the three for each head, serves all, and the first form
+/// then has a factor max_h ‖E_h‖/S_h².
 ///
 /// That takes norms of matrices as large as the weights. Below 24 tokens, where
 /// measuring is quicker than that, it is ‖W_V‖‖W_O‖ max_h‖P^h‖ after all.

@@ -144,8 +144,8 @@ double value_path_above(const LayerWeights& l, const SplitWeights& split,
       o_col =
           scaled_eigenvalue(split.output, cols.cwiseProduct(inverse_ones), l.w);
   });
-  // ‖E_h‖ ≤ S_h²
-  rest = std::sqrt(v * o);
+  // ‖E_h‖ ≤ S_h², and less where another part decided S_h
+  rest = std::sqrt(v * o) * parts.rest.cwiseQuotient(s.cwiseAbs2()).maxCoeff();
   return well_above(norm_of_two_by_two(corner, std::sqrt(v_row * o),
                                        std::sqrt(v * o_col), rest));
 }

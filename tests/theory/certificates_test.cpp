@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 
+#include "lipscope/theory/split.h"
 #include "tests/theory/cases.h"
 
 namespace lipscope {
@@ -120,6 +122,54 @@ TEST(Certificates, AreExactWhereAllHeadsLookAtOneToken) {
   EXPECT_NEAR(
       local_certificate(w, {.project = false}, x, Certificate::own_split).value,
       5.0, 1e-6);
+}
+
+// the value path of two heads with d = w = 1 and given weights P
+double value_path(const Matrix& first, const Matrix& second, double v,
+                  std::optional<double> o) {
+  LayerWeights l;
+  l.heads = 2;
+  l.k = l.w = 1;
+  l.query = l.key = Matrix::Zero(1, 2);
+  l.value = (Matrix(1, 2) << 1, v).finished();
+  l.projected = o.has_value();
+  if (o) l.output = (Matrix(2, 1) << 1, *o).finished();
+  LayerAt at;
+  at.x = Matrix::Zero(first.rows(), 1);
+  at.p = {first, second};
+  return value_path_above(l, split_weights(l), at);
+}
+
+TEST(SplitCertificate, HasEveryPartOfTheValuePath) {
+  // each part alone, where it is exact; n = 24. The shared direction is the
+  // constant one, and cancels
+  const Index n = 24;
+  const Matrix one = Matrix::Identity(n, n);
+  Matrix shift = Matrix::Zero(n, n);
+  for (Index i = 0; i < n; ++i) shift(i, (i + 1) % n) = 1.0;
+  // I − Π for a cyclic shift Π of even length: 2
+  EXPECT_NEAR(value_path(one, shift, 1, -1), 2.0, 1e-6);
+  // side by side: (I, Π) has norm √2, with v = 2: √5
+  EXPECT_NEAR(value_path(one, shift, 1, {}), std::sqrt(2.0), 1e-6);
+  EXPECT_NEAR(value_path(one, shift, 2, {}), std::sqrt(5.0), 1e-6);
+  // all rows e_1 and all rows e_2: 1(e_1 − e_2)ᵀ has norm √(2n)
+  Matrix to_first = Matrix::Zero(n, n), to_second = to_first;
+  to_first.col(0).setOnes();
+  to_second.col(1).setOnes();
+  EXPECT_NEAR(value_path(to_first, to_second, 1, -1), std::sqrt(48.0), 1e-6);
+  // and transposed
+  EXPECT_NEAR(value_path(to_first.transpose(), to_second.transpose(), -1, 1),
+              std::sqrt(48.0), 1e-6);
+  // side by side the first is (1e_1ᵀ, 1e_2ᵀ): the columns are apart, norm √n;
+  // the second is (e_11ᵀ, e_21ᵀ): √(2n)
+  EXPECT_GE(value_path(to_first, to_second, 1, {}), std::sqrt(24.0));
+  EXPECT_LE(value_path(to_first, to_second, 1, {}), std::sqrt(48.0) + 1e-6);
+  EXPECT_NEAR(value_path(to_first.transpose(), to_second.transpose(), 1, {}),
+              std::sqrt(48.0), 1e-6);
+  // one direction alone: 11ᵀ/n in both heads, 1 + 3·2
+  EXPECT_NEAR(value_path(Matrix::Constant(n, n, 1.0 / n),
+                         Matrix::Constant(n, n, 1.0 / n), 3, 2),
+              7.0, 1e-6);
 }
 
 TEST(Certificates, OfHeadsAddUpAsBoundsDo) {
