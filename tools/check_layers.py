@@ -18,8 +18,9 @@ ALLOWED = {
     "attention": ["core", "operators", "spectral"],
     "model": ["core", "operators", "io", "attention"],
     "report": ["core"],
+    "theory": ["core", "operators", "attention", "spectral"],
     "cli": ["core", "operators", "io", "text", "spectral", "attention",
-            "model", "report"],
+            "model", "theory", "report"],
 }
 
 INCLUDE = re.compile(r'#include [<"]lipscope/(\w+)/')

@@ -1,0 +1,244 @@
+#include "lipscope/theory/bounds.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/theory/castin24.h"
+#include "lipscope/theory/kim21.h"
+#include "lipscope/theory/norms.h"
+#include "lipscope/theory/own.h"
+#include "lipscope/theory/qi23.h"
+#include "lipscope/theory/ramapuram24.h"
+
+namespace lipscope {
+namespace {
+
+// the layer cut into its chosen heads
+struct Layer {
+  std::vector<HeadWeights> heads;
+  bool projected = false;
+  double output = 1.0;      // ‖W_O‖₂ of the chosen heads' rows
+  double output_inf = 1.0;  // ‖W_Oᵀ‖_inf
+};
+
+Layer cut(const AttentionWeights& weights, const BoundQuestion& q) {
+  Layer layer;
+  layer.projected = q.project && weights.output.size() > 0;
+  const std::vector<Index> chosen = chosen_heads(weights, q.heads);
+  const Index w = weights.value_width();
+  Matrix output(layer.projected ? static_cast<Index>(chosen.size()) * w : 0,
+                weights.output.cols());
+  for (const Index h : chosen) {
+    HeadWeights one = head(weights, h);
+    if (layer.projected)
+      output.middleRows(static_cast<Index>(layer.heads.size()) * w, w) =
+          one.output;
+    else
+      one.output = Matrix();
+    layer.heads.push_back(std::move(one));
+  }
+  if (layer.projected) {
+    layer.output = weight_norm_above(output);
+    layer.output_inf = row_sum_above(output.transpose());
+  }
+  return layer;
+}
+
+// Lip of the layer from those of its heads, as `alone` (V = W_V) and
+// `projected` (V = W_V W_O,h)
+struct HeadBounds {
+  std::vector<Magnitude> alone, projected;
+};
+
+Magnitude combine(const Layer& layer, const HeadBounds& heads) {
+  Magnitude squares = 0.0;
+  for (const Magnitude& m : heads.alone) squares = squares + m * m;
+  // the root of one square is itself
+  const Magnitude side_by_side =
+      heads.alone.size() == 1 ? heads.alone[0] : root(squares);
+  if (!layer.projected) return side_by_side;
+  Magnitude sum = 0.0;
+  for (const Magnitude& m : heads.projected) sum = sum + m;
+  return smaller(sum, side_by_side * layer.output);
+}
+
+std::string ball_scope(const BoundQuestion& q) {
+  return q.norm ? fmt::format("ball of radius {:.6g}, after the norm layer",
+                              q.radius)
+                : fmt::format("ball of radius {:.6g}", q.radius);
+}
+
+void add_dot(const Layer& layer, const BoundQuestion& q,
+             std::vector<Bound>& out) {
+  std::vector<HeadNorms> norms;
+  bool biased = false;
+  for (const HeadWeights& h : layer.heads) {
+    norms.push_back(head_norms(h, {q.radius, q.norm}, q.rope));
+    biased = biased || norms.back().score_bias > 0.0;
+  }
+  using Factor = std::function<Magnitude(const HeadNorms&)>;
+  const auto offer = [&](const Statement& statement, const Factor& factor) {
+    HeadBounds heads;
+    for (const HeadNorms& h : norms) {
+      const Magnitude at_one = factor(h);
+      heads.alone.push_back(at_one * h.value);
+      heads.projected.push_back(at_one * h.projected);
+    }
+    out.push_back(make_bound(statement, combine(layer, heads), ball_scope(q)));
+  };
+
+  if (!biased && !q.rope) {
+    offer(castin24_ball_statement, [&](const HeadNorms& h) {
+      return castin24_ball(h.score, q.radius, q.n);
+    });
+    if (q.mask == Mask::none)
+      offer(castin24_meanfield_statement, [&](const HeadNorms& h) {
+        return castin24_meanfield(h.score, q.radius);
+      });
+  }
+  if (q.mask == Mask::none) {
+    offer(own_ball_statement,
+          [&](const HeadNorms& h) { return own_ball(h.sizes, q.n); });
+    // positions are tied to tokens by RoPE: there is no map of measures
+    if (!q.rope)
+      offer(own_meanfield_statement,
+            [&](const HeadNorms& h) { return own_meanfield(h.sizes); });
+  } else {
+    offer(own_causal_statement,
+          [&](const HeadNorms& h) { return own_causal(h.sizes, q.n); });
+    if (!q.rope)
+      offer(own_causal_meanfield_statement,
+            [&](const HeadNorms& h) { return own_causal_meanfield(h.sizes); });
+  }
+  offer(own_token_statement,
+        [&](const HeadNorms& h) { return own_token(h.sizes); });
+}
+
+void add_l2(const Layer& layer, const BoundQuestion& q,
+            std::vector<Bound>& out) {
+  std::vector<L2HeadNorms> norms;
+  for (const HeadWeights& h : layer.heads)
+    norms.push_back({.query = weight_norm_above(h.query),
+                     .value = weight_norm_above(h.value),
+                     .query_inf = above(row_sum_above(h.query) *
+                                        row_sum_above(h.query.transpose())),
+                     .value_inf = row_sum_above(h.value.transpose())});
+  const Index k = layer.heads[0].query.cols();
+  const double p = kim21_phi_inverse(q.n);
+  const Magnitude weights = kim21_weight_factor(norms) * layer.output;
+  const std::string scope = "everywhere";
+  out.push_back(make_bound(kim21_inf_statement,
+                           kim21_inf(norms, layer.output_inf, q.n, k), scope));
+  out.push_back(
+      make_bound(kim21_two_statement, kim21_two(p, q.n, k) * weights, scope));
+  out.push_back(
+      make_bound(own_l2_statement, own_l2(p, q.n, k) * weights, scope));
+}
+
+void add_sigmoid(const Layer& layer, const BoundQuestion& q,
+                 std::vector<Bound>& out) {
+  HeadBounds heads;
+  constexpr double room = 1.0 + 0x1p-40;  // for products that round both ways
+  for (const HeadWeights& h : layer.heads) {
+    const double root_k = std::sqrt(static_cast<double>(h.query.cols()));
+    const HeadNorms norms = head_norms(h, {q.radius, {}}, false);
+    const double b_b = h.query_bias.cwiseAbs().dot(h.key_bias.cwiseAbs());
+    SigmoidNorms s{.score = norms.score,
+                   .query_bias = norms.score_bias,
+                   .key_bias = well_above(length_above(h.query * h.key_bias) *
+                                          room / root_k),
+                   .both = well_above(b_b * room / root_k),
+                   .value = norms.value,
+                   .value_bias = length_above(h.value_bias)};
+    heads.alone.push_back(ramapuram24_ball(s, q.radius, q.n));
+    s.value = norms.projected;
+    if (layer.projected)
+      s.value_bias =
+          well_above(length_above(h.output.transpose() * h.value_bias) * room);
+    heads.projected.push_back(ramapuram24_ball(s, q.radius, q.n));
+  }
+  out.push_back(make_bound(ramapuram24_ball_statement, combine(layer, heads),
+                           fmt::format("ball of radius {:.6g}", q.radius)));
+}
+
+void add_cosine(const Layer& layer, const BoundQuestion& q,
+                std::vector<Bound>& out) {
+  HeadBounds paper, own;
+  for (const HeadWeights& h : layer.heads) {
+    const CosineNorms norms{.query = weight_norm_above(h.query),
+                            .key = weight_norm_above(h.key),
+                            .value = weight_norm_above(h.value),
+                            .tau = q.cosine.tau,
+                            .nu = q.cosine.nu,
+                            .epsilon = q.cosine.epsilon};
+    // values are normalised before W_O: it stays outside
+    const double output = layer.projected ? weight_norm_above(h.output) : 1.0;
+    paper.alone.push_back(qi23_cosine(norms, q.n));
+    paper.projected.push_back(paper.alone.back() * output);
+    own.alone.push_back(own_cosine(norms, q.n, q.mask));
+    own.projected.push_back(own.alone.back() * output);
+  }
+  out.push_back(
+      make_bound(qi23_cosine_statement, combine(layer, paper), "everywhere"));
+  out.push_back(
+      make_bound(own_cosine_statement, combine(layer, own), "everywhere"));
+}
+
+void require_answerable(const AttentionWeights& weights,
+                        const BoundQuestion& q) {
+  require_sound(weights, q.kind);
+  require(q.n >= 1, "bound: a sequence of {} tokens", q.n);
+  require(!q.rope || q.kind == Kind::dot, "bound: rope with {} attention",
+          name_of(q.kind));
+  if (q.kind == Kind::dot || q.kind == Kind::sigmoid)
+    require(q.radius > 0.0 && std::isfinite(q.radius),
+            "bound: the radius is {}, it must be above 0 and finite", q.radius);
+  if (!q.norm) return;
+  const Index d = weights.features();
+  require(q.norm->gain.size() == d,
+          "bound: the norm layer has {} features, the tokens {}",
+          q.norm->gain.size(), d);
+  require(q.norm->bias.size() == 0 || q.norm->bias.size() == d,
+          "bound: the norm layer has a bias of {} numbers for {} features",
+          q.norm->bias.size(), d);
+  require(q.norm->gain.allFinite() && q.norm->bias.allFinite(),
+          "bound: the norm layer is not finite");
+}
+
+}  // namespace
+
+std::vector<Bound> bounds(const AttentionWeights& weights,
+                          const BoundQuestion& question) {
+  require_answerable(weights, question);
+  std::vector<Bound> out;
+  if (question.kind == Kind::l2_untied) return out;
+  const Layer layer = cut(weights, question);
+  switch (question.kind) {
+    case Kind::dot:
+      add_dot(layer, question, out);
+      break;
+    case Kind::l2:
+      add_l2(layer, question, out);
+      break;
+    case Kind::sigmoid:
+      add_sigmoid(layer, question, out);
+      break;
+    default:
+      add_cosine(layer, question, out);
+  }
+  return out;
+}
+
+std::optional<Bound> best_bound(const std::vector<Bound>& bounds,
+                                const std::string& norm) {
+  std::optional<Bound> best;
+  for (const Bound& b : bounds)
+    if (speaks_of(b, norm) && (!best || b.log10 < best->log10)) best = b;
+  return best;
+}
+
+}  // namespace lipscope

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "lipscope/attention/cosine.h"
+#include "lipscope/attention/weights.h"
+#include "lipscope/theory/bound.h"
+#include "lipscope/theory/head_norms.h"
+
+namespace lipscope {
+
+/// What is to be bounded: a map, a length, and where its tokens are.
+struct BoundQuestion {
+  Kind kind = Kind::dot;
+  Mask mask = Mask::none;
+  std::vector<Index> heads = {};  ///< the chosen heads, each once; empty: all
+  bool project = true;  ///< through the output projection, if there is one
+  Index n = 1;          ///< tokens
+  double radius = 0.0;  ///< |x| ≤ R; not read by l2 and cosine
+  /// The norm layer in front, if tokens come out of one. It tightens what is
+  /// offered, and the scope says so; its radius is norm_layer_radius.
+  std::optional<NormWeights> norm = {};
+  bool rope = false;  ///< q and k are rotated by position (dot only)
+  CosineScales cosine = {};
+};
+
+/// Every bound that is proved for the question, in no order. What does not
+/// apply is not there: the forms of Castin24 with a query bias or RoPE,
+/// unmasked forms under a mask, anything for untied L2 attention, dot-product
+/// or sigmoid attention over an unbounded set.
+///
+/// Several heads: the sum over heads with V_h = W_V,h W_O,h, or
+/// ‖W_O‖(Σ_h Lip_h²)^{1/2} with V_h = W_V,h, whichever is smaller; without the
+/// projection (Σ_h Lip_h²)^{1/2}. Both hold in all three norms: heads add up in
+/// the one and stand side by side in each token in the other.
+std::vector<Bound> bounds(const AttentionWeights& weights,
+                          const BoundQuestion& question);
+
+/// The smallest of those that speak of the norm, if there is one.
+std::optional<Bound> best_bound(const std::vector<Bound>& bounds,
+                                const std::string& norm);
+
+}  // namespace lipscope

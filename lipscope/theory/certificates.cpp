@@ -1,0 +1,220 @@
+#include "lipscope/theory/certificates.h"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/core/parallel.h"
+#include "lipscope/theory/block_norms.h"
+#include "lipscope/theory/castin24.h"
+#include "lipscope/theory/layer_at.h"
+#include "lipscope/theory/norms.h"
+#include "lipscope/theory/own.h"
+#include "lipscope/theory/split.h"
+#include "lipscope/theory/yudin25.h"
+
+namespace lipscope {
+namespace {
+
+using Row = Eigen::RowVectorXd;
+
+const Statement& statement_of(Certificate which) {
+  switch (which) {
+    case Certificate::castin24_ball:
+      return castin24_ball_statement;
+    case Certificate::castin24_data:
+      return castin24_data_statement;
+    case Certificate::yudin25_local:
+      return yudin25_local_statement;
+    case Certificate::own_local:
+      return own_local_statement;
+    case Certificate::own_split:
+      return own_split_statement;
+    case Certificate::own_blocks:
+      return own_blocks_statement;
+  }
+  throw std::invalid_argument("certificate: no such certificate");
+}
+
+// norms of the heads' weights, for the certificates made head by head
+struct HeadwiseNorms {
+  std::vector<double> score, value, projected;  // ‖A‖, ‖W_V‖, ‖W_V W_O‖
+  std::vector<Matrix> query_factor;             // FFᵀ ⪰ W_QᵀW_Q, [k×k]
+  double output = 1.0;                          // ‖W_O‖
+};
+
+HeadwiseNorms headwise_norms(const LayerParts& l) {
+  HeadwiseNorms out;
+  for (Index h = 0; h < l.heads; ++h) {
+    const Matrix q = l.query.middleCols(h * l.k, l.k);
+    const Matrix v = l.value.middleCols(h * l.w, l.w);
+    out.score.push_back(product_norm_above(q, l.key.middleCols(h * l.k, l.k)));
+    out.value.push_back(weight_norm_above(v));
+    out.projected.push_back(
+        l.projected ? product_norm_above(
+                          v, l.output.middleRows(h * l.w, l.w).transpose())
+                    : out.value.back());
+    out.query_factor.push_back(factor_above(gram_of_columns(q)));
+  }
+  if (l.projected) out.output = weight_norm_above(l.output);
+  return out;
+}
+
+// max_i ‖A Cov_i‖ and max_i |w_i|√λ_max(Cov_i) of one head
+struct Covariances {
+  double diagonal = 0.0, pull = 0.0;
+};
+
+Covariances covariances(const LayerParts& l, const HeadwiseNorms& norms,
+                        const LayerAt& at, Index h) {
+  const Index n = at.x.rows();
+  const Matrix keys = at.k.middleCols(h * l.k, l.k);
+  const Matrix weights = l.key.middleCols(h * l.k, l.k);
+  std::vector<Covariances> of_row(n);
+  parallel_for(n, l.threads, [&](Index i) {
+    const Index seen = visible(l.mask, i, n);
+    const Row p = at.p[h].row(i).head(seen);
+    Matrix centred = at.x.topRows(seen);
+    const Row mean = p * centred;
+    centred.rowwise() -= mean;
+    // A Cov_i = W_Q Σ_j P_ij k_jᵀ(x_j − m_i): F in place of W_Q
+    const Matrix mixed =
+        keys.topRows(seen).transpose() * (p.transpose().asDiagonal() * centred);
+    of_row[i].diagonal =
+        weight_norm_above(norms.query_factor[h].transpose() * mixed);
+    const Matrix scaled = p.cwiseSqrt().transpose().asDiagonal() * centred;
+    const Vector w = weights * at.q.row(i).segment(h * l.k, l.k).transpose();
+    of_row[i].pull = length_above(w) * weight_norm_above(scaled);
+  });
+  Covariances most;
+  for (const Covariances& c : of_row) {
+    most.diagonal = std::max(most.diagonal, c.diagonal);
+    most.pull = std::max(most.pull, c.pull);
+  }
+  return most;
+}
+
+double longest_token(const Matrix& x) {
+  double most = 0.0;
+  for (Index i = 0; i < x.rows(); ++i)
+    most = std::max(most, length_above(x.row(i)));
+  return most;
+}
+
+double diameter(const Matrix& x) {
+  double most = 0.0;
+  for (Index i = 0; i < x.rows(); ++i)
+    for (Index j = 0; j < i; ++j)
+      most = std::max(most, length_above(x.row(i) - x.row(j)));
+  return most;
+}
+
+// the certificate of one head at ‖V‖ = 1
+Magnitude of_head(Certificate which, const LayerParts& l,
+                  const HeadwiseNorms& norms, const LayerAt& at, Index h) {
+  const Index n = at.x.rows();
+  const Matrix& p = at.p[h];
+  switch (which) {
+    case Certificate::castin24_ball:
+      return castin24_ball(norms.score[h], longest_token(at.x), n);
+    case Certificate::castin24_data: {
+      // x_iA and A x_iᵀ, without the biases of the features
+      const Matrix q = l.query.middleCols(h * l.k, l.k);
+      const Matrix k = l.key.middleCols(h * l.k, l.k);
+      const double pull = std::max(longest_token((at.x * q) * k.transpose()),
+                                   longest_token((at.x * k) * q.transpose()));
+      return castin24_data(pull, diameter(at.x), n);
+    }
+    case Certificate::yudin25_local: {
+      double g1 = 0.0;
+      for (Index i = 0; i < n; ++i)
+        g1 = std::max(g1, yudin25_g1(p.row(i).transpose()));
+      return yudin25_local(nonnegative_norm_above(p), weight_norm_above(at.x),
+                           norms.score[h], g1);
+    }
+    default: {
+      const Covariances c = covariances(l, norms, at, h);
+      const double columns = p.colwise().sum().maxCoeff();
+      return Magnitude(c.diagonal) + nonnegative_norm_above(p) +
+             Magnitude(c.pull) * root(columns);
+    }
+  }
+}
+
+Magnitude headwise(Certificate which, const LayerParts& l,
+                   const HeadwiseNorms& norms, const LayerAt& at) {
+  Magnitude sum = 0.0, squares = 0.0;
+  for (Index h = 0; h < l.heads; ++h) {
+    const Magnitude one = of_head(which, l, norms, at, h);
+    const Magnitude alone = one * norms.value[h];
+    squares = squares + alone * alone;
+    sum = sum + one * norms.projected[h];
+  }
+  const Magnitude side_by_side = root(squares);
+  return l.projected ? smaller(sum, side_by_side * norms.output) : side_by_side;
+}
+
+}  // namespace
+
+// the two sets of norms are made when first asked for
+struct LocalCertificates::Made {
+  LayerParts layer;
+  mutable std::once_flag split_once, norms_once;
+  mutable std::optional<SplitWeights> split_made;
+  mutable std::optional<HeadwiseNorms> norms_made;
+
+  explicit Made(LayerParts l) : layer(std::move(l)) {}
+
+  const SplitWeights& split() const {
+    std::call_once(split_once, [&] { split_made = split_weights(layer); });
+    return *split_made;
+  }
+  const HeadwiseNorms& norms() const {
+    std::call_once(norms_once, [&] { norms_made = headwise_norms(layer); });
+    return *norms_made;
+  }
+};
+
+LocalCertificates::LocalCertificates(const AttentionWeights& weights,
+                                     const AttentionOptions& options)
+    : made_(std::make_unique<Made>(layer_parts(weights, options))) {}
+LocalCertificates::~LocalCertificates() = default;
+LocalCertificates::LocalCertificates(LocalCertificates&&) noexcept = default;
+LocalCertificates& LocalCertificates::operator=(LocalCertificates&&) noexcept =
+    default;
+
+std::string name_of(Certificate which) { return statement_of(which).name; }
+
+bool LocalCertificates::offers(Certificate which) const {
+  return !made_->layer.biased || which == Certificate::own_local ||
+         which == Certificate::own_split || which == Certificate::own_blocks;
+}
+
+Bound LocalCertificates::at(const Matrix& x, Certificate which) const {
+  require(offers(which), "certificate: {} is not proved with a query bias",
+          name_of(which));
+  const LayerParts& layer = made_->layer;
+  const LayerAt here = layer_at(layer, x);
+  Magnitude value = 0.0;
+  if (which == Certificate::own_split)
+    value = Magnitude(value_path_above(layer, made_->split(), here)) +
+            score_paths_above(layer, made_->split(), here);
+  else if (which == Certificate::own_blocks)
+    value = block_norms_above(layer, here);
+  else
+    value = headwise(which, layer, made_->norms(), here);
+  return make_bound(statement_of(which), value * (1.0 + here.allowance),
+                    "at this input");
+}
+
+Bound local_certificate(const AttentionWeights& weights,
+                        const AttentionOptions& options, const Matrix& x,
+                        Certificate which) {
+  return LocalCertificates(weights, options).at(x, which);
+}
+
+}  // namespace lipscope

@@ -1,0 +1,60 @@
+#include "lipscope/theory/kim21.h"
+
+#include <algorithm>
+#include <boost/math/special_functions/lambert_w.hpp>
+#include <cmath>
+
+#include "lipscope/core/errors.h"
+
+namespace lipscope {
+
+double kim21_phi_inverse(Index n) {
+  require(n >= 1, "kim21: {} tokens", n);
+  const double x = static_cast<double>(n - 1) / std::exp(1.0);
+  return well_above(boost::math::lambert_w0(well_above(x)));
+}
+
+const Statement kim21_inf_statement{
+    .name = "kim21_inf",
+    .norm = "inf",
+    .mask = "any",
+    .citation =
+        "Kim21, Lipschitz constant of L2 multi-head attention in the "
+        "inf-norm"};
+
+Magnitude kim21_inf(const std::vector<L2HeadNorms>& heads, double output_inf,
+                    Index n, Index k) {
+  double query = 0.0, value = 0.0;
+  for (const L2HeadNorms& h : heads) {
+    query = std::max(query, h.query_inf);
+    value = std::max(value, h.value_inf);
+  }
+  const double inverse_root = well_above(1.0 / std::sqrt(double(k)));
+  return (Magnitude(kim21_phi_inverse(n)) * 4.0 + inverse_root) * output_inf *
+         query * value;
+}
+
+Magnitude kim21_weight_factor(const std::vector<L2HeadNorms>& heads) {
+  Magnitude sum = 0.0;
+  for (const L2HeadNorms& h : heads) {
+    const Magnitude one = Magnitude(h.query) * h.query * h.value;
+    sum = sum + one * one;
+  }
+  return root(sum);
+}
+
+const Statement kim21_two_statement{
+    .name = "kim21_two",
+    .norm = "2",
+    .mask = "any",
+    .citation =
+        "Kim21, Lipschitz constant of L2 multi-head attention in the "
+        "2-norm, with the fourth power of the query norm"};
+
+Magnitude kim21_two(double p, Index n, Index k) {
+  const double inverse_root = well_above(1.0 / std::sqrt(double(k)));
+  return root(static_cast<double>(n)) * inverse_root *
+         (Magnitude(p) * 4.0 + 1.0);
+}
+
+}  // namespace lipscope

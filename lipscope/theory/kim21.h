@@ -1,0 +1,37 @@
+#pragma once
+
+#include <vector>
+
+#include "lipscope/core/matrix.h"
+#include "lipscope/theory/bound.h"
+
+/// The bounds of [Kim21] on tied L2 attention (W_K = W_Q, values X A_h W_V),
+/// over all of R^{n×d}, any mask: token i sees at most n tokens.
+namespace lipscope {
+
+/// p = φ⁻¹(n − 1), φ(x) = x e^{x+1}; that is W₀((n−1)/e), from above. The key
+/// lemma: Σ_j P_ij|y_i − y_j|² ≤ p.
+double kim21_phi_inverse(Index n);
+
+/// What the bounds take of the weights, all from above.
+struct L2HeadNorms {
+  double query = 0.0, value = 0.0;  ///< ‖W_Q^h‖₂, ‖W_V^h‖₂
+  double query_inf = 0.0;           ///< ‖W_Q^h‖_inf ‖W_Q^hᵀ‖_inf
+  double value_inf = 0.0;           ///< ‖W_V^hᵀ‖_inf
+};
+
+/// Lip_inf ≤ (4p + 1/√k) ‖W_Oᵀ‖_inf max_h ‖W_Q^h‖_inf‖W_Q^hᵀ‖_inf
+///           · max_h ‖W_V^hᵀ‖_inf
+extern const Statement kim21_inf_statement;
+Magnitude kim21_inf(const std::vector<L2HeadNorms>& heads, double output_inf,
+                    Index n, Index k);
+
+/// (Σ_h ‖W_Q^h‖⁴‖W_V^h‖²)^{1/2}. The bound is often quoted with ‖W_Q^h‖² in
+/// place of the fourth power; that form is false, the map is quadratic in W_Q.
+Magnitude kim21_weight_factor(const std::vector<L2HeadNorms>& heads);
+
+/// Lip₂ ≤ √n/√k (4p + 1) (Σ_h ‖W_Q^h‖⁴‖W_V^h‖²)^{1/2} ‖W_O‖₂
+extern const Statement kim21_two_statement;
+Magnitude kim21_two(double p, Index n, Index k);  ///< at weight factor 1
+
+}  // namespace lipscope

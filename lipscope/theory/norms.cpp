@@ -1,0 +1,196 @@
+#include "lipscope/theory/norms.h"
+
+#include <Eigen/Cholesky>
+#include <Eigen/Eigenvalues>
+#include <algorithm>
+#include <cmath>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/core/rng.h"
+#include "lipscope/theory/magnitude.h"
+
+namespace lipscope {
+namespace {
+
+constexpr double unit = 0x1p-53;
+
+// the c of norms.h, for a Cholesky factorisation of size n
+double cholesky_slack(Index n) {
+  const double gamma = (2.0 * static_cast<double>(n) + 8.0) * unit;
+  return 1.01 * gamma;
+}
+
+// p u/(1 − p u), generously
+double sum_slack(Index terms) {
+  return 1.01 * (static_cast<double>(terms) + 2.0) * unit;
+}
+
+// a power of two not below x > 0: dividing by it rounds nothing
+double scale_of(double x) { return std::exp2(std::ceil(std::log2(x))); }
+
+// λ_max of a symmetric matrix, roughly and from either side: the guess that
+// Cholesky has to confirm. Lanczos from a fixed start for large ones.
+double guess_eigenvalue(const Matrix& g) {
+  const Index n = g.rows();
+  constexpr Index small = 24, steps = 18;
+  if (n <= small)
+    return Eigen::SelfAdjointEigenSolver<Matrix>(g, Eigen::EigenvaluesOnly)
+        .eigenvalues()[n - 1];
+
+  Matrix basis(steps, n), t = Matrix::Zero(steps, steps);
+  basis.row(0) = random_direction(n, Rng(1)).transpose();
+  Index m = 0;
+  for (; m < steps; ++m) {
+    Vector w = g * basis.row(m).transpose();
+    t(m, m) = basis.row(m).dot(w);
+    for (int twice = 0; twice < 2; ++twice)
+      w -= basis.topRows(m + 1).transpose() * (basis.topRows(m + 1) * w);
+    const double beta = w.norm();
+    if (m + 1 == steps || !(beta > 1e-14 * std::abs(t(0, 0)))) break;
+    t(m + 1, m) = t(m, m + 1) = beta;
+    basis.row(m + 1) = w.transpose() / beta;
+  }
+  const Matrix small_t = t.topLeftCorner(m + 1, m + 1);
+  return Eigen::SelfAdjointEigenSolver<Matrix>(small_t, Eigen::EigenvaluesOnly)
+      .eigenvalues()[m];
+}
+
+// whether Cholesky runs through on tI − G
+bool confirmed(const Matrix& g, double t) {
+  Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic> rest = -g;
+  rest.diagonal().array() += t;
+  Eigen::LLT<Eigen::Ref<decltype(rest)>> llt(rest);
+  return llt.info() == Eigen::Success;
+}
+
+}  // namespace
+
+double eigenvalue_above(const Matrix& g, double error) {
+  const Index n = g.rows();
+  require(g.cols() == n, "eigenvalue_above: [{}x{}] is not square", n,
+          g.cols());
+  if (n == 0) return above(error);
+  require(g.allFinite(), "eigenvalue_above: the [{}x{}] matrix is not finite",
+          n, n);
+  const double rows = row_sum_above(g);
+  if (rows == 0.0) return above(error);
+
+  // a power of two brings entries to size one: nothing over- or underflows
+  const double scale = scale_of(rows);
+  const Matrix scaled = g / scale;
+  const double guess = guess_eigenvalue(scaled);
+  const double n_real = static_cast<double>(n);
+  double best = rows / scale;
+  for (const double slack :
+       {64.0 * n_real * unit, 1e-10, 1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.3}) {
+    const double t = guess * (1.0 + slack);
+    if (!(t > 0.0) || t >= best) break;
+    if (!confirmed(scaled, t)) continue;
+    // rounding of t − g_ii, and tr(tI − G) ≤ n (t + max |g_ii|)
+    const double diagonal = t + scaled.diagonal().cwiseAbs().maxCoeff();
+    best = std::min(
+        best, t + 2 * unit * diagonal + cholesky_slack(n) * n_real * diagonal);
+    break;
+  }
+  return well_above(best * scale + error);
+}
+
+Gram gram_of_columns(const Matrix& w) {
+  Gram out{Matrix::Zero(w.cols(), w.cols()),
+           well_above(sum_slack(w.rows()) * w.squaredNorm())};
+  out.g.selfadjointView<Eigen::Lower>().rankUpdate(w.transpose());
+  out.g.triangularView<Eigen::StrictlyUpper>() = out.g.transpose();
+  out.size = out.g.norm();
+  return out;
+}
+
+Gram gram_of_rows(const Matrix& w) { return gram_of_columns(w.transpose()); }
+
+double weight_norm_above(const Matrix& w) {
+  if (w.size() == 0) return 0.0;
+  require(w.allFinite(), "weight_norm_above: the [{}x{}] matrix is not finite",
+          w.rows(), w.cols());
+  const double most = w.cwiseAbs().maxCoeff();
+  if (most == 0.0) return 0.0;
+  const double scale = scale_of(most);
+  const Matrix scaled = w / scale;
+  const Gram gram =
+      w.rows() >= w.cols() ? gram_of_columns(scaled) : gram_of_rows(scaled);
+  return above(scale * above(std::sqrt(eigenvalue_above(gram.g, gram.error))));
+}
+
+Matrix factor_above(const Gram& gram) {
+  const Index n = gram.g.rows();
+  const double trace = gram.g.trace() + n * gram.error;
+  if (trace == 0.0) return Matrix::Zero(n, n);
+  // Cholesky finds F with FFᵀ = G + δI + E, ‖E‖ ≤ c tr(G + δI); δ covers E, the
+  // error of G, and the rounding of the sum
+  const double delta =
+      2.0 * (gram.error + (cholesky_slack(n) + 2 * unit) * trace);
+  Matrix shifted = gram.g;
+  shifted.diagonal().array() += delta;
+  const Eigen::LLT<Matrix> llt(shifted);
+  if (llt.info() == Eigen::Success) return llt.matrixL();
+  // not positive definite though it should be: |G|'s row sum times I is above
+  return std::sqrt(well_above(row_sum_above(gram.g) + gram.error)) *
+         Matrix::Identity(n, n);
+}
+
+double product_norm_above(const Matrix& x, const Matrix& y) {
+  require(x.cols() == y.cols(), "product_norm_above: {} columns and {}",
+          x.cols(), y.cols());
+  if (x.size() == 0 || y.size() == 0) return 0.0;
+  const double most_x = x.cwiseAbs().maxCoeff();
+  const double most_y = y.cwiseAbs().maxCoeff();
+  if (most_x == 0.0 || most_y == 0.0) return 0.0;
+  const double sx = scale_of(most_x), sy = scale_of(most_y);
+  const Matrix f = factor_above(gram_of_columns(x / sx));
+  const Gram gram = gram_of_columns(y / sy);
+  // λ_max(Fᵀ(G + E)F) ≤ λ_max(FᵀGF) + ‖E‖‖F‖_F²; two more products round
+  const Matrix inner = f.transpose() * gram.g * f;
+  const double size = f.squaredNorm();
+  const double error =
+      gram.error * size + 3 * sum_slack(f.rows()) * size * gram.size;
+  const double lambda = eigenvalue_above(inner, well_above(error));
+  return well_above(sx * sy * std::sqrt(lambda));
+}
+
+double nonnegative_norm_above(const Matrix& n) {
+  if (n.size() == 0) return 0.0;
+  require(n.minCoeff() >= 0.0, "nonnegative_norm_above: an entry is {}",
+          n.minCoeff());
+  const double most = n.maxCoeff();
+  if (most == 0.0) return 0.0;
+  require(std::isfinite(most), "nonnegative_norm_above: an entry is {}", most);
+  const Matrix scaled = n / most;
+  Vector v = Vector::Ones(n.cols());
+  double best = INFINITY;
+  constexpr int most_steps = 100;
+  for (int step = 0; step < most_steps; ++step) {
+    const Vector u = scaled * v;
+    Vector w = scaled.transpose() * u;
+    const double ratio = (w.array() / v.array()).maxCoeff();
+    const double before = best;
+    best = std::min(best, ratio);
+    if (step > 3 && best > before * (1.0 - 1e-7)) break;
+    // v must stay positive, also where a column is nearly empty
+    v = w / w.maxCoeff();
+    v = v.cwiseMax(1e-9);
+  }
+  const double terms = static_cast<double>(n.rows() + n.cols()) + 8.0;
+  return well_above(most * std::sqrt(best * (1.0 + 1.01 * terms * unit)));
+}
+
+double length_above(const Vector& v) {
+  const double terms = static_cast<double>(v.size()) + 4.0;
+  return above(v.stableNorm() * (1.0 + 2.0 * terms * unit));
+}
+
+double row_sum_above(const Matrix& w) {
+  if (w.size() == 0) return 0.0;
+  const double terms = static_cast<double>(w.cols()) + 2.0;
+  return above(w.cwiseAbs().rowwise().sum().maxCoeff() *
+               (1.0 + 1.01 * terms * unit));
+}
+
+}  // namespace lipscope

@@ -1,0 +1,56 @@
+#pragma once
+
+#include "lipscope/core/matrix.h"
+
+/// Norms from above, in f64, that a proof may rest on.
+///
+/// The proof of λ_max(G) ≤ t is a Cholesky factorisation: if it runs through on
+/// tI − G in floating point, then
+///
+///   λ_max(G) ≤ t + c tr(tI − G),   c = γ/(1 − γ), γ = (2n + 8)u/(1 − (2n +
+///   8)u)
+///
+/// with u = 2⁻⁵³: the factor R that was found has |RᵀR − (tI − G)| ≤ γ|Rᵀ||R|
+/// entry by entry, whatever the order of the sums [Higham02; Rump06], and
+/// RᵀR ⪰ 0. How t was guessed does not matter. γ has room for a
+/// reciprocal in place of a division.
+namespace lipscope {
+
+/// λ_max(G) from above, for a symmetric G (its lower triangle is read) that
+/// stands for a matrix within `error` of it in the 2-norm. 0 at least. Where
+/// nothing better can be proved it is the largest absolute row sum.
+double eigenvalue_above(const Matrix& g, double error = 0.0);
+
+/// A Gram matrix, and how far it is from the exact one in the 2-norm: forming
+/// sums of p products errs by at most p u/(1 − p u) ‖W‖_F² [Higham02].
+struct Gram {
+  Matrix g;
+  double error = 0.0;
+  double size = 0.0;  ///< ‖g‖_F
+};
+Gram gram_of_columns(const Matrix& w);  ///< WᵀW
+Gram gram_of_rows(const Matrix& w);     ///< WWᵀ
+
+/// ‖W‖₂, from the smaller of WᵀW and WWᵀ. Without columns or rows it is 0.
+double weight_norm_above(const Matrix& w);
+
+/// F with FFᵀ ⪰ G for the exact Gram matrix G: in ‖X Y‖² = ‖Xᵀ(YYᵀ)X‖-like
+/// forms F may stand in place of the long factor. The Cholesky factor of
+/// G + δI, δ = error + c tr(G) (1 + …) covering what rounding did.
+Matrix factor_above(const Gram& gram);
+
+/// ‖X Yᵀ‖₂ for X [m×k] and Y [n×k] with k small, never forming the [m×n]
+/// product: ‖X Yᵀ‖² = λ_max(FᵀYᵀY F) for FFᵀ = XᵀX.
+double product_norm_above(const Matrix& x, const Matrix& y);
+
+/// ‖N‖₂ for a matrix of numbers ≥ 0: ‖N‖² ≤ max_i (NᵀN v)_i/v_i for every v > 0
+/// (Collatz–Wielandt). A few power steps make v good.
+double nonnegative_norm_above(const Matrix& n);
+
+double length_above(const Vector& v);  ///< |v|₂
+
+/// max_i Σ_j |W_ij|, what a column vector's largest entry is multiplied by;
+/// transpose for tokens, which are rows.
+double row_sum_above(const Matrix& w);
+
+}  // namespace lipscope

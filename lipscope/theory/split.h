@@ -1,0 +1,74 @@
+#pragma once
+
+#include <vector>
+
+#include "lipscope/theory/layer_at.h"
+#include "lipscope/theory/norms.h"
+
+/// The split certificate of a multi-head dot-product layer at a sequence X: its
+/// Jacobian is the sum of three paths,
+///
+///   value   dX ↦ Σ_h P^h dX V_h,                       V_h = W_V^h W_O^h
+///   key     dX ↦ Σ_h Σ_j P^h_ij (dx_j·w_i^h)(v_j^h − v̄_i^h)W_O^h
+///   query   dX ↦ dx_i Σ_h W_Q^h C_i^h W_O^h,  C_i^h = Σ_jP^h_ij k_jᵀ(v_j −
+///   v̄_i),
+///
+/// w_i^h = q_i^hW_K^hᵀ, q with its bias and 1/√k, v̄_i^h = Σ_jP^h_ij v_j^h; and
+/// ‖J‖₂ ≤ value + ‖N‖, N_ij ≥ ‖key block ij‖ + δ_ij‖query block i‖.
+namespace lipscope {
+
+/// What the paths take of the weights alone. Without an output projection heads
+/// stand side by side: W_O is the identity.
+struct SplitWeights {
+  Gram value;               ///< W_VᵀW_V [H·w×H·w]
+  Gram output;              ///< W_OW_Oᵀ [H·w×H·w]
+  Gram key, query;          ///< W_KᵀW_K, W_QᵀW_Q (with 1/k) [H·k×H·k]
+  double norm_query = 0.0;  ///< ‖W_Q‖₂, with 1/√k, and of each head
+  double norm_value = 0.0;  ///< ‖W_V‖₂
+  double norm_output = 1.0;
+  std::vector<double> head_query, head_output;
+};
+
+SplitWeights split_weights(const LayerParts& layer);
+
+/// The value path from above. In place of ‖W_V‖‖W_O‖ max_h‖P^h‖ the direction
+/// that all heads share is taken out first: attention weights are averages, and
+/// most of their norm is one pair of vectors u, z ≥ 0 (a token that all look
+/// at).
+///
+/// With unit u, z and P^h = c_h u zᵀ + u r_hᵀ + s_h zᵀ + E_h (r_h ⊥ z, s_h ⊥ u,
+/// E_h with u and z projected out), in bases that begin with u and z the path
+/// is
+///
+///   [ Σ c_hV_h      Σ r_hᵀ⊗V_h ]          its norm is at most that of the
+///   [ Σ s_h⊗V_h     Σ E_h⊗V_h  ] ,        2×2 matrix of the norms.
+///
+/// The first is computed. For the others, with any diagonal T > 0 constant on
+/// heads, Σ R_h⊗V_h is W_V T⁻¹, then T(…)T, then T⁻¹W_O, so that
+///
+///   ‖Σ E_h⊗V_h‖² ≤ λ(S W_VᵀW_V S) λ(S W_OW_Oᵀ S),  S² = ‖E_h‖
+///   ‖Σ r_hᵀ⊗V_h‖² ≤ λ(S⁻¹(ϱ∘W_VᵀW_V)S⁻¹) λ(S W_OW_Oᵀ S), ϱ_hg = r_h·r_g
+///
+/// and the mirror image for s; ∘ is entry by entry on blocks. S is any: one S,
+/// from the largest of the three for each head, serves all, and the first form
+/// then has a factor max_h ‖E_h‖/S_h².
+///
+/// That takes norms of matrices as large as the weights. Below 24 tokens, where
+/// measuring is quicker than that, it is ‖W_V‖‖W_O‖ max_h‖P^h‖ after all.
+double value_path_above(const LayerParts& layer, const SplitWeights& split,
+                        const LayerAt& at);
+
+/// ‖N‖: the key and query paths together, from above.
+///
+/// A key block is Σ_h w_i^hᵀ P^h_ij (v_j^h − v̄_i^h)W_O^h, of rank at most H,
+/// and its norm² is λ(RᵀDGDR) with RRᵀ = Γ_i, Γ_i the H×H Gram matrix of the
+/// w_i^h, G that of the (v_j^h − v̄_i^h)W_O^h and D = diag(P^h_ij). For S ⪰ 0,
+/// λ(S) ≤ ‖S²‖_F^{1/2}.
+///
+/// For the query block each C_i^h is cut into Q(QᵀC) with a few columns and a
+/// rest; the former is the same problem in rank·H dimensions, the rest is at
+/// most min(Σ_h‖W_Q^h‖‖rest_h‖‖W_O^h‖, ‖W_Q‖ max_h‖rest_h‖ ‖W_O‖).
+double score_paths_above(const LayerParts& layer, const SplitWeights& split,
+                         const LayerAt& at);
+
+}  // namespace lipscope
