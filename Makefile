@@ -44,7 +44,9 @@ fuzz: setup
 	@cmake --build --preset fuzz
 	@tools/fuzz build/fuzz $(FUZZ_SECONDS)
 
-bench: release
+bench: setup
+	@cmake --preset release
+	@cmake --build --preset release --target benches
 	@tools/bench build/release
 
 format: setup

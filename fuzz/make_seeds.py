@@ -97,6 +97,17 @@ def seeds():
     yield "journal", b'{"n": 1}\n{"x": [1.5, null, "\\u00e9"]}\n'
     yield "journal", b'{"n": 1}\n{"torn": '
     yield "journal", b'{"no": "newline"}'
+    yield "config", json.dumps({
+        "model_type": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 8,
+        "n_positions": 16, "vocab_size": 20}).encode()
+    yield "config", json.dumps({
+        "model_type": "bert", "hidden_size": 8, "num_hidden_layers": 1,
+        "num_attention_heads": 2, "intermediate_size": 12, "hidden_act": "gelu",
+        "layer_norm_eps": 1e-12, "type_vocab_size": 2}).encode()
+    yield "config", json.dumps({
+        "model_type": "llama", "hidden_size": 8, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "rope_theta": 1e4, "rope_scaling": None,
+        "hidden_act": "silu"}).encode()
     for file in tokenizer_json():
         yield "tokenizer_json", json.dumps(file, ensure_ascii=False).encode()
     for vocabulary in (few, every):
