@@ -18,10 +18,10 @@ struct TiledHead<Real>::Tile {
 };
 
 // A tile holds about 2¹⁶ numbers: with its twin in tangent and cotangent it
-// fits the second-level cache, and at least 16 rows keep the products busy.
+// fits the second-level cache, and at least 32 rows keep the products busy.
 template <class Real>
 auto TiledHead<Real>::tiles(Index n, Mask mask) -> std::vector<Tile> {
-  const Index height = std::clamp<Index>((Index{1} << 16) / n, 16, 128);
+  const Index height = std::clamp<Index>((Index{1} << 16) / n, 32, 128);
   std::vector<Tile> all;
   for (Index i = 0; i < n; i += height) {
     const Index rows = std::min(height, n - i);
