@@ -11,6 +11,7 @@ FUZZ_SECONDS ?= 60
 help:
 	@echo 'make quickstart   install what is missing, build, measure a GPT-2-shaped layer'
 	@echo 'make check        install what is missing, build, run every test'
+	@echo 'make asan         the rooms that address memory, under sanitizers'
 	@echo 'make bench        build and run the benchmarks'
 	@echo 'make fuzz         feed the file readers nonsense for FUZZ_SECONDS each (60)'
 	@echo 'make format       lay out the sources with clang-format'
@@ -30,7 +31,6 @@ quickstart: setup
 check: release format-check layers
 	@ctest --preset release --label-exclude slow -j2
 	@ctest --preset release --label-regex slow
-	@$(MAKE) --no-print-directory asan
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=3
 	@echo 'make check: all tests passed'
 

@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/shared_files.h"
 
 namespace lipscope {
 namespace {
@@ -28,6 +32,35 @@ TEST(SoftmaxRows, DoesNotOverflow) {
       (Matrix(1, 3) << 1e300, 1e300, -1e300).finished(), Mask::none);
   EXPECT_EQ(p(0, 0), 0.5);
   EXPECT_LT(p(0, 2), 1e-300);
+}
+
+// Scores and attention weights of GPT-2's 144 heads for five prompts, in f32,
+// as another program printed them.
+TEST(SoftmaxRows, AreTheAttentionWeightsOfGpt2) {
+  const auto shared = test::shared_folder();
+  if (!shared) GTEST_SKIP() << "no shared files";
+  int heads = 0;
+  for (int i = 0; i < 5; ++i) {
+    std::ifstream file(*shared / ("data/gpt2_reference_attention/ex" +
+                                  std::to_string(i) + ".json"));
+    const nlohmann::json all = nlohmann::json::parse(file)["attn"];
+    for (const auto& [name, head] : all.items()) {
+      const auto matrix = [&](const char* what) {
+        const Index n = static_cast<Index>(head[what].size());
+        Matrix m(n, n);
+        for (Index r = 0; r < n; ++r)
+          for (Index c = 0; c < n; ++c)
+            m(r, c) = head[what][r][c].is_null()
+                          ? 0.0
+                          : head[what][r][c].template get<double>();
+        return m;
+      };
+      const Matrix p = softmax_rows(matrix("scaled"), Mask::causal);
+      EXPECT_LT((p - matrix("softmax")).cwiseAbs().maxCoeff(), 1e-6) << name;
+      ++heads;
+    }
+  }
+  EXPECT_EQ(heads, 5 * 144);
 }
 
 TEST(SoftmaxDerivative, IsDiagMinusOuterProduct) {

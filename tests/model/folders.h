@@ -13,6 +13,7 @@
 #include "lipscope/core/rng.h"
 #include "lipscope/model/model.h"
 #include "tests/io/test_files.h"
+#include "tests/support/shared_files.h"
 
 /// Small pretrained models, written as Hugging Face would, for machines that
 /// have no real ones.
@@ -140,13 +141,6 @@ inline void write_model(const std::filesystem::path& folder,
                         const ModelConfig& config, const Tensors& tensors) {
   write_file(folder / "config.json", config_json(config));
   write_tensors(folder / "model.safetensors", tensors);
-}
-
-/// Where ../shared's models are, if they are: LIPSCOPE_MODELS or beside the
-/// project.
-inline std::filesystem::path shared_folder() {
-  if (const char* named = std::getenv("LIPSCOPE_MODELS")) return named;
-  return std::filesystem::path(LIPSCOPE_SOURCE) / ".." / "shared";
 }
 
 }  // namespace lipscope::test
