@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "lipscope/core/errors.h"
-#include "lipscope/io/json_text.h"
 #include "lipscope/core/rng.h"
+#include "lipscope/io/json_text.h"
 
 namespace lipscope {
 namespace {
