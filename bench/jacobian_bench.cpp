@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <memory>
 
 #include "bench/layer.h"
 #include "lipscope/core/gemm_peak.h"
@@ -34,24 +35,59 @@ double fraction_of_peak(double gflop, const std::function<void()>& product) {
   return rate / peak;
 }
 
-// JᵀJ v: 16nd² for the projections both ways, 16n²d between tokens, of which a
-// causal mask leaves half
-void gram(benchmark::State& state) {
-  const Index n = state.range(0);
-  const Mask mask = state.range(1) ? Mask::causal : Mask::none;
-  const MultiHeadAttention<float> f(bench::layer(), {.mask = mask});
-  const auto J = f.linearize(gaussian(n, d, Rng(5)).cast<float>());
-  const VectorOf<float> v = random_direction(n * d, Rng(6)).cast<float>();
-  const auto product = [&] {
-    benchmark::DoNotOptimize(J->apply_adjoint(J->apply(v)));
-  };
-  for (auto _ : state) product();
+struct Setting {
+  Index n;
+  Mask mask;
+  MultiHeadAttention<float> f{bench::layer(), {.mask = mask}};
+  std::unique_ptr<LinearOperator<float>> J =
+      f.linearize(gaussian(n, d, Rng(5)).cast<float>());
+  VectorOf<float> v = random_direction(n * d, Rng(6)).cast<float>();
 
-  const double pairs = mask == Mask::causal ? 8.0 : 16.0;
-  const double gflop = 1e-9 * (16.0 * n * d * d + pairs * n * n * d);
+  explicit Setting(const benchmark::State& state)
+      : n(state.range(0)), mask(state.range(1) ? Mask::causal : Mask::none) {}
+
+  // one product: 8nd² for the projections, 8n²d between tokens, of which a
+  // causal mask leaves half
+  double gflop() const {
+    const double pairs = mask == Mask::causal ? 4.0 : 8.0;
+    return 1e-9 * (8.0 * n * d * d + pairs * n * n * d);
+  }
+};
+
+void run(benchmark::State& state, double gflop,
+         const std::function<void()>& product) {
+  for (auto _ : state) product();
   state.counters["GFLOP/s"] =
       benchmark::Counter(gflop, benchmark::Counter::kIsIterationInvariantRate);
   state.counters["of_peak"] = fraction_of_peak(gflop, product);
+}
+
+// J v
+void jvp(benchmark::State& state) {
+  const Setting s(state);
+  run(state, s.gflop(), [&] { benchmark::DoNotOptimize(s.J->apply(s.v)); });
+}
+BENCHMARK(jvp)
+    ->ArgNames({"n", "causal"})
+    ->ArgsProduct({{128, 512, 1024}, {0, 1}})
+    ->UseRealTime();
+
+// Jᵀ u
+void vjp(benchmark::State& state) {
+  const Setting s(state);
+  run(state, s.gflop(),
+      [&] { benchmark::DoNotOptimize(s.J->apply_adjoint(s.v)); });
+}
+BENCHMARK(vjp)
+    ->ArgNames({"n", "causal"})
+    ->ArgsProduct({{128, 512, 1024}, {0, 1}})
+    ->UseRealTime();
+
+// JᵀJ v
+void gram(benchmark::State& state) {
+  const Setting s(state);
+  run(state, 2 * s.gflop(),
+      [&] { benchmark::DoNotOptimize(s.J->apply_adjoint(s.J->apply(s.v))); });
 }
 BENCHMARK(gram)
     ->ArgNames({"n", "causal"})
