@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "lipscope/cli/commands.h"
+#include "lipscope/cli/measured_table.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/points.h"
 #include "lipscope/cli/selection.h"
@@ -226,7 +227,7 @@ class Measuring final {
       known.push_back(found != nullptr);
       if (found)
         note(layer, head,
-             {group.n, found->value("lower", 0.0), asked.back().radius_rms});
+             {group.n, found->value("lower", 0.0), *asked.back().radius_rms});
     }
     doing_ = fmt::format("n = {}", group.n) +
              (layer ? fmt::format(", layer {}", *layer) : "") +
@@ -250,7 +251,7 @@ class Measuring final {
         if (!known[i]) {
           records_.add(answered[i]);
           note(layer, head,
-               {group.n, *answered[i].lower, answered[i].radius_rms});
+               {group.n, *answered[i].lower, *answered[i].radius_rms});
         }
     }
     done_ += group.count;
@@ -300,7 +301,8 @@ class Measuring final {
       g.of.head = of.second;
       records_.add(g);
     }
-    records_.print_table();
+    records_.print(measured_table(records_.shown(), records_.quiet()) +
+                   growth_table(records_.fits(), records_.quiet()));
   }
 
   Options o_;

@@ -22,12 +22,13 @@ struct OutputOptions {
 void declare_output(CLI::App& app, OutputOptions& options);
 
 /// Where records go: the journal as each is made, and standard output as JSON
-/// lines or, at the end, as one table.
+/// lines or, at the end, as the tables of the command.
 class Records {
  public:
   explicit Records(const OutputOptions& options);
 
   /// The answer to this record's question that --resume found, or nothing.
+  /// Throws Violation if its numbers contradict each other.
   const nlohmann::ordered_json* find(const Record& question) const;
 
   /// Writes the record down. Throws Violation if its numbers contradict each
@@ -38,12 +39,15 @@ class Records {
   /// written again.
   void add(const GrowthRecord& record);
 
-  /// Prints the tables, unless JSON was asked for.
-  void print_table() const;
+  /// The records and fits that were added, for a table at the end.
+  const std::vector<nlohmann::ordered_json>& shown() const { return shown_; }
+  const std::vector<nlohmann::ordered_json>& fits() const { return fits_; }
+  bool quiet() const { return options_.quiet; }  ///< no explanations
+
+  /// Text for people: on standard output, unless JSON was asked for.
+  void print(const std::string& text) const;
 
  private:
-  void print_fits() const;
-
   OutputOptions options_;
   std::unique_ptr<Journal> journal_;
   std::map<std::string, nlohmann::ordered_json> answered_;  // by question

@@ -1,6 +1,7 @@
 #include "lipscope/cli/record.h"
 
 #include <cmath>
+#include <utility>
 
 #include "lipscope/core/errors.h"
 #include "lipscope/core/version.h"
@@ -25,69 +26,73 @@ void require_finite(const char* what, const std::optional<double>& value) {
     throw RunError(fmt::format("{} came out as {}", what, *value));
 }
 
+// which map of which weights, as every record begins
+ordered_json head_of(const Record& r, const std::string& command) {
+  return {{"schema", 1},
+          {"command", command},
+          {"version", version()},
+          {"model", r.model},
+          {"model_sha256", or_null(r.model_sha256)},
+          {"layer", or_null(r.layer)},
+          {"head", r.head ? ordered_json(*r.head) : ordered_json("all")},
+          {"map", r.map},
+          {"kind", r.kind},
+          {"mask", r.mask},
+          {"norm", r.norm}};
+}
+
 }  // namespace
 
 ordered_json to_json(const Record& r) {
-  require_finite("lower", r.lower);
-  require_finite("upper", r.upper);
-  require_finite("upper_whp", r.upper_whp);
-  require_finite("residual", r.residual);
-  return {{"schema", 1},
-          {"command", r.command},
-          {"version", version()},
-          {"model", r.model},
-          {"model_sha256", or_null(r.model_sha256)},
-          {"layer", or_null(r.layer)},
-          {"head", r.head ? ordered_json(*r.head) : ordered_json("all")},
-          {"map", r.map},
-          {"kind", r.kind},
-          {"mask", r.mask},
-          {"norm", r.norm},
-          {"n", r.n},
-          {"d", r.d},
-          {"sample", r.sample},
-          {"radius_max", r.radius_max},
-          {"radius_rms", r.radius_rms},
-          {"lower", or_null(r.lower)},
-          {"lower_by", or_null(r.lower_by)},
-          {"upper", or_null(r.upper)},
-          {"upper_log10", or_null(r.upper_log10)},
-          {"upper_by", or_null(r.upper_by)},
-          {"upper_whp", or_null(r.upper_whp)},
-          {"delta", or_null(r.delta)},
-          {"scope", r.scope},
-          {"residual", or_null(r.residual)},
-          {"steps", or_null(r.steps)},
-          {"status", r.converged ? "converged" : "not-converged"},
-          {"dtype", r.dtype},
-          {"seed", r.seed},
-          {"seconds", r.seconds}};
+  for (const auto& [name, value] : {std::pair("radius_max", r.radius_max),
+                                    {"radius_rms", r.radius_rms},
+                                    {"lower", r.lower},
+                                    {"upper", r.upper},
+                                    {"upper_log10", r.upper_log10},
+                                    {"upper_whp", r.upper_whp},
+                                    {"residual", r.residual}})
+    require_finite(name, value);
+  ordered_json json = head_of(r, r.command);
+  json.update({{"n", r.n},
+               {"d", r.d},
+               {"sample", r.sample},
+               {"radius_max", or_null(r.radius_max)},
+               {"radius_rms", or_null(r.radius_rms)},
+               {"lower", or_null(r.lower)},
+               {"lower_by", or_null(r.lower_by)},
+               {"upper", or_null(r.upper)},
+               {"upper_log10", or_null(r.upper_log10)},
+               {"upper_by", or_null(r.upper_by)},
+               {"upper_whp", or_null(r.upper_whp)},
+               {"delta", or_null(r.delta)},
+               {"scope", r.scope},
+               {"residual", or_null(r.residual)},
+               {"steps", or_null(r.steps)},
+               {"status", r.converged ? "converged" : "not-converged"},
+               {"dtype", or_null(r.dtype)},
+               {"seed", r.seed},
+               {"seconds", r.seconds}});
+  if (!r.parameters.empty()) json["parameters"] = r.parameters;
+  if (!r.details.empty()) json["details"] = r.details;
+  return json;
 }
 
 ordered_json to_json(const GrowthRecord& g) {
-  const Record& r = g.of;
-  return {{"schema", 1},
-          {"command", "growth"},
-          {"version", version()},
-          {"model", r.model},
-          {"model_sha256", or_null(r.model_sha256)},
-          {"layer", or_null(r.layer)},
-          {"head", r.head ? ordered_json(*r.head) : ordered_json("all")},
-          {"map", r.map},
-          {"kind", r.kind},
-          {"mask", r.mask},
-          {"norm", r.norm},
-          {"d", r.d},
-          {"points", g.fit.points},
-          {"exponent", g.fit.exponent},
-          {"exponent_low", g.fit.low},
-          {"exponent_high", g.fit.high},
-          {"confidence", g.confidence},
-          {"constant", g.fit.constant},
-          {"r_squared", g.fit.r_squared},
-          {"radius_correlation", or_null(g.fit.radius_correlation)},
-          {"dtype", r.dtype},
-          {"seed", r.seed}};
+  ordered_json json = head_of(g.of, "growth");
+  json.update({{"d", g.of.d},
+               {"fits", "lower"},
+               {"scope", g.of.scope},
+               {"points", g.fit.points},
+               {"exponent", g.fit.exponent},
+               {"exponent_low", g.fit.low},
+               {"exponent_high", g.fit.high},
+               {"confidence", g.confidence},
+               {"constant", g.fit.constant},
+               {"r_squared", g.fit.r_squared},
+               {"radius_correlation", or_null(g.fit.radius_correlation)},
+               {"dtype", g.of.dtype},
+               {"seed", g.of.seed}});
+  return json;
 }
 
 std::string question_of(const ordered_json& record) {
@@ -96,17 +101,26 @@ std::string question_of(const ordered_json& record) {
        {"schema",     "command", "version", "model",  "model_sha256",
         "layer",      "head",    "map",     "kind",   "mask",
         "norm",       "n",       "d",       "sample", "radius_max",
-        "radius_rms", "delta",   "scope",   "dtype",  "seed"})
+        "radius_rms", "delta",   "scope",   "dtype",  "seed",
+        "parameters"})
     question[field] =
         record.contains(field) ? record[field] : ordered_json(nullptr);
   return question.dump();
 }
 
-bool consistent(const Record& r) {
-  if (!r.lower) return true;
-  return (!r.upper || *r.lower <= *r.upper) &&
-         (!r.upper_whp || *r.lower <= *r.upper_whp) &&
-         (!r.upper_log10 || std::log10(*r.lower) <= *r.upper_log10);
+bool consistent(const ordered_json& record) {
+  const auto number = [&](const char* field) -> std::optional<double> {
+    const auto at = record.find(field);
+    if (at == record.end() || !at->is_number()) return std::nullopt;
+    return at->get<double>();
+  };
+  const auto lower = number("lower");
+  if (!lower) return true;
+  const auto below = [](double x, const std::optional<double>& bound) {
+    return !bound || x <= *bound;
+  };
+  return below(*lower, number("upper")) && below(*lower, number("upper_whp")) &&
+         below(std::log10(*lower), number("upper_log10"));
 }
 
 }  // namespace lipscope::cli

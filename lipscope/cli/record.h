@@ -19,7 +19,10 @@ struct Record {
   std::optional<Index> head;  ///< null here is "all" in JSON
   std::string map, kind, mask, norm;
   Index n = 0, d = 0, sample = 0;
-  double radius_max = 0.0, radius_rms = 0.0;
+  /// Of the tokens; radius_max is that of the ball where the scope is one.
+  std::optional<double> radius_max, radius_rms;
+  /// What else was asked for, by name; belongs to the question.
+  nlohmann::ordered_json parameters = nlohmann::ordered_json::object();
 
   std::optional<double> lower;
   std::string lower_by;
@@ -34,11 +37,14 @@ struct Record {
   std::string dtype;
   std::uint64_t seed = 0;
   double seconds = 0.0;
+  /// What else was found, by name.
+  nlohmann::ordered_json details = nlohmann::ordered_json::object();
 };
 
 nlohmann::ordered_json to_json(const Record& record);
 
-/// How the constants of one map grow with n: the line that follows a sweep.
+/// How the constants of one map, measured from below at inputs, grow with n:
+/// the line that follows a sweep.
 struct GrowthRecord {
   Record of;  ///< whose growth it is; n, sample and what was found are unused
   GrowthFit fit;
@@ -52,6 +58,6 @@ nlohmann::ordered_json to_json(const GrowthRecord& record);
 std::string question_of(const nlohmann::ordered_json& record);
 
 /// Whether the number from below stays below those from above.
-bool consistent(const Record& record);
+bool consistent(const nlohmann::ordered_json& record);
 
 }  // namespace lipscope::cli

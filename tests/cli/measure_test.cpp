@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 
 #include "lipscope/attention/dense.h"
 #include "lipscope/io/npy.h"
@@ -403,6 +404,23 @@ TEST(Doctor, FindsTheIdentitiesSound) {
   for (const auto& identity : facts["self-test"])
     EXPECT_TRUE(identity["holds"]) << identity.dump();
   EXPECT_GT(facts["f32 GEMM, all threads (GFLOP/s)"], 0.1);
+}
+
+TEST_F(Measure, EndsWithCode4WhereBelowExceedsAbove) {
+  const std::string out = folder / "r.jsonl";
+  const std::string command =
+      "measure --random d=8,heads=2 --length 4 --out " + out + " --resume";
+  ASSERT_EQ(test::lipscope(command).code, 0);
+  ASSERT_EQ(test::lipscope(command).code, 0);
+
+  auto record = json_lines(test::contents(out)).at(0);
+  record["lower"] = 2 * record["upper"].get<double>();
+  std::ofstream(out) << record.dump() << "\n";
+  const Outcome run = test::lipscope(command);
+  EXPECT_EQ(run.code, 4);
+  EXPECT_NE(run.err.find("from below exceeds one from above"),
+            std::string::npos)
+      << run.err;
 }
 
 }  // namespace

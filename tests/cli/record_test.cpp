@@ -12,21 +12,21 @@ namespace {
 TEST(Record, IsInconsistentWhenBelowExceedsAbove) {
   Record r;
   r.lower = 2.0;
-  EXPECT_TRUE(consistent(r));
+  EXPECT_TRUE(consistent(to_json(r)));
   r.upper = 2.0;
   r.upper_whp = 2.0;
   r.upper_log10 = 0.302;  // log10(2) = 0.30103
-  EXPECT_TRUE(consistent(r));
+  EXPECT_TRUE(consistent(to_json(r)));
 
   Record above = r;
   above.upper = 1.999;
-  EXPECT_FALSE(consistent(above));
+  EXPECT_FALSE(consistent(to_json(above)));
   above = r;
   above.upper_whp = 1.999;
-  EXPECT_FALSE(consistent(above));
+  EXPECT_FALSE(consistent(to_json(above)));
   above = r;
   above.upper_log10 = 0.301;
-  EXPECT_FALSE(consistent(above));
+  EXPECT_FALSE(consistent(to_json(above)));
 }
 
 TEST(Record, QuestionForgetsTheAnswerAndNothingElse) {

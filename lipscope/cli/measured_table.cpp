@@ -1,0 +1,140 @@
+#include "lipscope/cli/measured_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "lipscope/core/matrix.h"
+#include "lipscope/report/table.h"
+
+namespace lipscope::cli {
+
+using nlohmann::ordered_json;
+
+namespace {
+
+// one line for all samples of a length
+std::vector<ordered_json> by_length(const std::vector<ordered_json>& records) {
+  std::map<std::tuple<std::string, std::string, Index>, std::vector<double>>
+      values;
+  for (const ordered_json& r : records)
+    values[{r["layer"].dump(), r["head"].dump(), r["n"].get<Index>()}]
+        .push_back(r["lower"].get<double>());
+  std::vector<ordered_json> lines;
+  std::set<std::tuple<std::string, std::string, Index>> seen;
+  for (const ordered_json& r : records) {
+    const std::tuple key{r["layer"].dump(), r["head"].dump(),
+                         r["n"].get<Index>()};
+    if (!seen.insert(key).second) continue;
+    std::vector<double>& sorted = values[key];
+    std::sort(sorted.begin(), sorted.end());
+    lines.push_back({{"layer", r["layer"]},
+                     {"head", r["head"]},
+                     {"n", r["n"]},
+                     {"samples", sorted.size()},
+                     {"least", sorted.front()},
+                     {"median", sorted[sorted.size() / 2]},
+                     {"most", sorted.back()}});
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string measured_table(const std::vector<ordered_json>& records,
+                           bool quiet) {
+  if (records.empty()) return "";
+  const ordered_json& first = records.front();
+  const bool layers = !first["layer"].is_null();
+  std::string text =
+      fmt::format("{}: map {}, kind {}, mask {}, norm {}, at each input\n\n",
+                  cell(first["model"]), cell(first["map"]), cell(first["kind"]),
+                  cell(first["mask"]), cell(first["norm"]));
+
+  std::vector<Column> columns;
+  if (layers) columns.push_back({"layer", "layer"});
+  constexpr std::size_t most_rows = 100;
+  if (records.size() <= most_rows) {
+    columns.insert(columns.end(), {{"head", "head"},
+                                   {"n", "n"},
+                                   {"sample", "sample"},
+                                   {"radius_max", "max |x|"},
+                                   {"lower", "lower"},
+                                   {"upper_whp", "upper (whp)"},
+                                   {"upper", "upper"},
+                                   {"lower_by", "by"},
+                                   {"residual", "residual"},
+                                   {"steps", "steps"},
+                                   {"status", "status"},
+                                   {"seconds", "seconds"}});
+    text += table(columns, records);
+  } else {
+    columns.insert(columns.end(), {{"head", "head"},
+                                   {"n", "n"},
+                                   {"samples", "samples"},
+                                   {"least", "least lower"},
+                                   {"median", "median"},
+                                   {"most", "most"}});
+    text += table(columns, by_length(records));
+    const auto converged = std::count_if(
+        records.begin(), records.end(),
+        [](const ordered_json& r) { return r["status"] == "converged"; });
+    text += fmt::format(
+        "\n{} measurements, {} of them converged; --out FILE.jsonl keeps each "
+        "with its evidence\n",
+        records.size(), converged);
+  }
+
+  if (!quiet) {
+    text +=
+        "\nlower        how many times larger a small change of the input "
+        "comes "
+        "out, for the\n"
+        "             worst direction found; recomputed in f64, so the true "
+        "constant is at\n"
+        "             least this\n";
+    if (!first["delta"].is_null() && records.size() <= most_rows)
+      text += fmt::format(
+          "upper (whp)  the true constant is at most this, but for a chance of "
+          "{:.0e} over the\n"
+          "             random start; '-' while nothing can be said (--enclose "
+          "1.05 makes it\n"
+          "             say something)\n",
+          first["delta"].get<double>());
+    if (records.size() <= most_rows)
+      text +=
+          "upper        the same for certain; '-' where nothing is proved\n";
+  }
+  return text;
+}
+
+std::string growth_table(const std::vector<ordered_json>& fits, bool quiet) {
+  if (fits.empty()) return "";
+  std::vector<Column> columns;
+  if (!fits.front()["layer"].is_null()) columns.push_back({"layer", "layer"});
+  columns.insert(columns.end(), {{"head", "head"},
+                                 {"points", "points"},
+                                 {"exponent", "exponent"},
+                                 {"exponent_low", "low"},
+                                 {"exponent_high", "high"},
+                                 {"constant", "constant"},
+                                 {"r_squared", "r squared"},
+                                 {"radius_correlation", "with radius"}});
+  std::string text =
+      "\nGrowth of 'lower' at these inputs with the length n, as constant * "
+      "n^exponent\n\n" +
+      table(columns, fits);
+  if (!quiet)
+    text += fmt::format(
+        "\nlow, high    hold the exponent with confidence {}, if residuals are "
+        "independent\n"
+        "with radius  correlation of the constant with the sequence's radius, "
+        "both as logarithms\n",
+        fits.front()["confidence"].get<double>());
+  return text;
+}
+
+}  // namespace lipscope::cli

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace lipscope::cli {
+
+/// The records of `measure` for people: each by itself, or one line for each
+/// length where they are many. `quiet` leaves out what the columns mean.
+std::string measured_table(const std::vector<nlohmann::ordered_json>& records,
+                           bool quiet);
+
+/// The growth fits that follow a sweep; nothing where there are none.
+std::string growth_table(const std::vector<nlohmann::ordered_json>& fits,
+                         bool quiet);
+
+}  // namespace lipscope::cli
