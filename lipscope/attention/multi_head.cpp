@@ -211,7 +211,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
   // causal weights are, 1/√j is the sequence that comes nearest to equality.
   VectorOf<Real> likely_direction() const override {
     const bool dot = map_.options_.kind == Kind::dot;
-    if (n_ < 8 || (!dot && map_.options_.kind != Kind::l2)) return {};
+    if (n_ < 32 || (!dot && map_.options_.kind != Kind::l2)) return {};
     const Index heads = map_.heads_, k = map_.query_width_;
     const Index w = map_.value_width_, d = map_.projection_.rows();
     // a shift leaves distances, hence the weights of tied L2, as they are;
