@@ -16,6 +16,7 @@
 #include "lipscope/spectral/estimate.h"
 #include "lipscope/spectral/inf_norm.h"
 #include "lipscope/theory/layer_bounds.h"
+#include "lipscope/theory/regime.h"
 #include "lipscope/theory/unbounded.h"
 
 namespace lipscope::cli {
@@ -60,28 +61,6 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
       .count();
 }
 
-// How the best bound grows with n, from n to 2n: the exponent, and what that
-// means for a softmax. With logits within 2s of one another a column of P sums
-// to n while n << e^{2s}, and to no more than e^{2s} (times log n under a mask)
-// ever: sqrt-n, then saturated; mean-field once the bound without n is reached.
-struct Growth {
-  double exponent = 0.0;
-  std::string regime;
-};
-
-Growth growth(const Bound& now, const std::vector<Bound>& all,
-              const Bound& later) {
-  Growth g{std::max(0.0, (later.log10 - now.log10) / std::log10(2.0)), {}};
-  if (!std::isfinite(g.exponent)) g.exponent = 0.0;  // of a layer that is 0
-  double without_n = INFINITY;
-  for (const Bound& b : all)
-    if (b.norm == "w2") without_n = std::min(without_n, b.log10);
-  g.regime = now.log10 >= without_n - std::log10(1.01) ? "mean-field"
-             : g.exponent > 0.25                       ? "sqrt-n"
-                                                       : "saturated";
-  return g;
-}
-
 class Bounding final {
  public:
   explicit Bounding(Options options)
@@ -117,7 +96,7 @@ class Bounding final {
         else if (attention())
           attention_layer(layer);
         else
-          whole_layer(layer);
+          whole_layer(*layer);
       }
     }
     records_.print(bounds_table(records_.shown(), records_.quiet()));
@@ -212,10 +191,17 @@ class Bounding final {
 
   void attention_layer(std::optional<Index> layer) {
     const TokenSet where = tokens(layer);
-    const LayerWeights& weights = maps_.weights(layer);
+    maps_.weights(layer);  // read once, ahead of the threads
+    // those that speak of the norm, from the best to the worst
     const auto bounds_at = [&](std::optional<Index> head, Index n) {
-      return attention_bounds(weights, selection_.map == MapName::attn,
-                              map_options(selection_, head), n, where);
+      std::vector<Bound> all =
+          bounds_of(maps_, selection_, layer, head, n, where);
+      std::erase_if(
+          all, [&](const Bound& b) { return !speaks_of(b, selection_.norm); });
+      std::stable_sort(
+          all.begin(), all.end(),
+          [](const Bound& a, const Bound& b) { return a.log10 < b.log10; });
+      return all;
     };
     struct Answer {
       std::vector<Bound> now, later;  // at n and at 2n
@@ -235,63 +221,51 @@ class Bounding final {
     for (Index i = 0; i < heads * lengths; ++i)
       write(
           question(layer, selection_.heads[i / lengths], lengths_[i % lengths]),
-          where, std::move(answers[i].now), answers[i].later,
-          answers[i].seconds);
+          where, answers[i].now, answers[i].later, answers[i].seconds);
   }
 
-  // one record for each bound, from the best to the worst
-  void write(const Record& asked, const TokenSet& where, std::vector<Bound> now,
-             const std::vector<Bound>& later, double seconds) {
-    std::erase_if(
-        now, [&](const Bound& b) { return !speaks_of(b, selection_.norm); });
-    if (now.empty())
-      throw InputError(fmt::format(
-          "{}: no bound is known for kind {}, mask {}, norm {}{}",
-          subject_.name, asked.kind, asked.mask, asked.norm,
-          maps_.weights(asked.layer).rope_theta ? " with rotary positions"
-                                                : ""));
-    std::stable_sort(
-        now.begin(), now.end(),
-        [](const Bound& a, const Bound& b) { return a.log10 < b.log10; });
-    const std::optional<Bound> best_later = best_bound(later, selection_.norm);
+  // one record for each bound
+  void write(const Record& asked, const TokenSet& where,
+             const std::vector<Bound>& now, const std::vector<Bound>& later,
+             double seconds) {
+    if (now.empty()) throw nothing_known();
+    const Regime regime = regime_of(now, later);
     for (const Bound& b : now) {
       Record r = asked;
       fill(r, b, where);
       const bool best = &b == &now.front();
       r.details["best"] = best;
-      if (best) {
-        const Growth g = growth(b, now, *best_later);
-        r.details["growth"] = g.exponent;
-        if (selection_.kind == Kind::dot && selection_.norm == "2")
-          r.details["regime"] = g.regime;
-      }
+      if (best) r.details["growth"] = regime.exponent;
+      if (best && selection_.kind == Kind::dot && selection_.norm == "2")
+        r.details["regime"] = regime.name;
       r.seconds = seconds / static_cast<double>(now.size());
       add(r);
     }
   }
 
+  InputError nothing_known() const {
+    const bool rope = subject_.model && subject_.model->config.rope_theta;
+    return InputError(
+        fmt::format("{}: no bound is known for kind {}, norm {}{}",
+                    subject_.name, name_of(selection_.kind), selection_.norm,
+                    rope ? " with rotary positions" : ""));
+  }
+
   // The best bound on the attention that reads what a norm layer lets through,
   // and with it the layer. In a pre-norm model every input passes that norm: it
   // holds everywhere.
-  std::pair<Bound, BlockParts> parts(const LayerWeights& weights,
-                                     std::optional<Index> layer, Index n,
-                                     MapName map) const {
+  std::pair<Bound, BlockParts> parts(Index layer, Index n, MapName map) {
     const std::optional<Bound> attention =
-        best_bound(attention_bounds(weights, true, map_options(selection_, {}),
-                                    n, tokens(layer)),
-                   "2");
-    if (!attention || !std::isfinite(attention->value))
-      throw InputError(
-          fmt::format("{}: no bound is known for kind {}{}", subject_.name,
-                      name_of(selection_.kind),
-                      weights.rope_theta ? " with rotary positions" : ""));
-    return {*attention, parts_everywhere(weights, map, attention->value)};
+        best_bound_of(maps_, selection_, layer, {}, n, tokens(layer));
+    if (!attention || !std::isfinite(attention->value)) throw nothing_known();
+    return {*attention,
+            parts_everywhere(maps_.weights(layer), map, attention->value)};
   }
 
-  Bound around(const std::string& map, const Bound& inner,
+  Bound around(const std::string& name, const Bound& inner,
                Magnitude value) const {
     return make_bound(
-        {.name = map + "(" + inner.name + ")",
+        {.name = name,
          .norm = "2",
          .mask = inner.mask,
          .citation = "of its parts, theory/blocks.h; " + inner.citation},
@@ -309,15 +283,16 @@ class Bounding final {
     return json;
   }
 
-  void whole_layer(std::optional<Index> layer) {
-    const LayerWeights& weights = maps_.weights(layer);
+  void whole_layer(Index layer) {
     for (const Index n : lengths_) {
       const auto start = std::chrono::steady_clock::now();
-      const auto [attention, made] = parts(weights, layer, n, selection_.map);
+      const auto [attention, made] = parts(layer, n, selection_.map);
+      const Magnitude value =
+          layer_bound(made, selection_.map, subject_.model->config.pre_norm());
       Record r = question(layer, {}, n);
       fill(r,
-           around(r.map, attention,
-                  layer_bound(made, selection_.map, weights.pre_norm)),
+           around(fmt::format("{}({})", r.map, attention.name), attention,
+                  value),
            tokens(layer));
       r.details["best"] = true;
       r.details["log10_of_parts"] = logs(made, selection_.map);
@@ -335,10 +310,9 @@ class Bounding final {
     nlohmann::ordered_json layers = nlohmann::ordered_json::array();
     for (Index l = 0; l < model.config.layers; ++l) {
       progress_.show(0, fmt::format("n = {}, layer {}", n, l));
-      const LayerWeights weights = load_layer(model, l);
-      const auto [attention, made] = parts(weights, l, n, MapName::block);
+      const auto [attention, made] = parts(l, n, MapName::block);
       const Magnitude block =
-          layer_bound(made, MapName::block, weights.pre_norm);
+          layer_bound(made, MapName::block, model.config.pre_norm());
       layers.push_back(block.log10());
       product = product * block;
       if (!inner || inner->log10 < attention.log10) inner = attention;
@@ -346,7 +320,8 @@ class Bounding final {
     if (const std::optional<NormWeights> norm = load_final_norm(model))
       product = product * norm_layer_everywhere(*norm);
     Record r = question({}, {}, n);
-    fill(r, around("model", around("block", *inner, 1.0), product),
+    fill(r,
+         around(fmt::format("model(block({}))", inner->name), *inner, product),
          tokens(Index{0}));
     r.details["best"] = true;
     r.details["log10_of_layers"] = layers;
