@@ -56,14 +56,15 @@ Ascent ascend(const std::function<Steepness(const Matrix& x)>& f,
   // a first step of the size of the tokens
   const double size = std::max(z.norm(), 1e-3);
   double alpha = size / std::max(here.gradient.norm(), 1e-300);
+  std::deque<double> alphas{alpha};
 
   while (may_go_on()) {
     Matrix d = nearest(region, z + alpha * here.gradient) - z;
     double promised = inner(here.gradient, d);
-    // at rest if no step of the size of the tokens promises anything either
     if (promised <= options.tolerance * here.value) {
-      const double far = size / std::max(here.gradient.norm(), 1e-300);
-      d = nearest(region, z + far * here.gradient) - z;
+      // a short step may follow a sharp bend: ask the longest of the last ones
+      alpha = *std::max_element(alphas.begin(), alphas.end());
+      d = nearest(region, z + alpha * here.gradient) - z;
       promised = inner(here.gradient, d);
       if (promised <= options.tolerance * here.value) {
         best.converged = true;
@@ -92,6 +93,8 @@ Ascent ascend(const std::function<Steepness(const Matrix& x)>& f,
     alpha = curvature > 1e-14 * length ? length / curvature
                                        : 10.0 * std::max(alpha, 1e-12);
     alpha = std::clamp(alpha, 1e-12, 1e12);
+    alphas.push_back(alpha);
+    if (alphas.size() > 5) alphas.pop_front();
     z += s;
     here = std::move(next);
     last.push_back(here.value);

@@ -8,9 +8,9 @@
 namespace lipscope {
 
 struct AscentOptions {
-  /// At rest when the gradient promises less than this share of the value, to
-  /// first order and within the region.
-  double tolerance = 1e-9;
+  /// At rest when a step of the length that the last bends allow promises to
+  /// gain less than this share of the value.
+  double tolerance = 1e-12;
   int max_evaluations = 1000;
   /// Asked ahead of every evaluation; false ends the ascent. May be empty.
   std::function<bool()> keep_going = {};

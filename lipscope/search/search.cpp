@@ -106,7 +106,7 @@ class Search final {
           return objective_(x);
         },
         region_, s.x,
-        {.tolerance = s.x.size() > 4096 ? 1e-6 : 1e-9,
+        {.tolerance = s.x.size() > 4096 ? 1e-7 : 1e-12,
          .max_evaluations = o_.max_evaluations,
          .keep_going = [&] { return going() && elapsed() < until; }});
 
