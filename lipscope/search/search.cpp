@@ -120,8 +120,10 @@ class Search final {
     found.evaluations = climbing_;
     result_.evaluations += climbing_;
     climbing_ = 0;
-    if (result_.all.empty() || found.value > result_.best.value)
+    if (result_.all.empty() || found.value > result_.best.value) {
       result_.best = found;
+      if (o_.improved) o_.improved(found);
+    }
     found.x.resize(0, 0);
     found.direction.resize(0);
     result_.all.push_back(std::move(found));

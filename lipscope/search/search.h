@@ -16,18 +16,6 @@ struct SearchProgress {
   double best = 0.0;            ///< found so far
 };
 
-struct SearchOptions {
-  JacobianNorm norm = JacobianNorm::two;
-  Index n = 1;          ///< tokens
-  Index restarts = 8;   ///< from random tokens, besides the constructions
-  double budget = 0.0;  ///< seconds; 0: any number
-  int max_evaluations = 1000;  ///< of the norm, from each start
-  std::uint64_t seed = 0;
-  /// Called ahead of every evaluation; false ends the search, which is an
-  /// outcome and not an error. May be empty.
-  std::function<bool(const SearchProgress&)> keep_going = {};
-};
-
 /// Tokens that were climbed to, and what attention does there.
 struct Found {
   std::string start;    ///< name of a construction, or "random 3"
@@ -42,6 +30,20 @@ struct Found {
   Index evaluations = 0;
   bool climbed = false;    ///< x is not the start
   bool converged = false;  ///< the ascent came to rest and the norm was settled
+};
+
+struct SearchOptions {
+  JacobianNorm norm = JacobianNorm::two;
+  Index n = 1;          ///< tokens
+  Index restarts = 8;   ///< from random tokens, besides the constructions
+  double budget = 0.0;  ///< seconds; 0: any number
+  int max_evaluations = 1000;  ///< of the norm, from each start
+  std::uint64_t seed = 0;
+  /// Called ahead of every evaluation; false ends the search, which is an
+  /// outcome and not an error. May be empty.
+  std::function<bool(const SearchProgress&)> keep_going = {};
+  /// Told of every start that led higher than those before it. May be empty.
+  std::function<void(const Found&)> improved = {};
 };
 
 struct SearchResult {
