@@ -18,13 +18,14 @@
 #include "lipscope/io/npy.h"
 #include "lipscope/spectral/estimate.h"
 #include "lipscope/spectral/inf_norm.h"
+#include "lipscope/spectral/token_norm.h"
 
 namespace lipscope::cli {
 namespace {
 
 struct Options {
   SourceOptions source;
-  SelectionOptions selection;
+  SelectionOptions selection{.token_norm = true};
   MeasureOptions solver;
   OutputOptions output;
   std::string certificate = "auto";
@@ -169,6 +170,16 @@ Vector answer(Record& r, const InfNorm& m) {
   return m.direction;
 }
 
+// from below alone: the token norm has no formula
+Vector answer(Record& r, const TokenNorm& m) {
+  r.lower = m.value;
+  r.lower_by = "alternating";
+  r.steps = m.steps;
+  r.converged = m.converged;
+  r.details["token"] = m.token;
+  return m.direction;
+}
+
 class Measuring final {
  public:
   explicit Measuring(Options options)
@@ -281,13 +292,18 @@ class Measuring final {
                               const Matrix& x, std::optional<Index> layer,
                               std::optional<Index> head) {
     std::vector<Vector> directions;
-    if (selection_.norm == "inf") {
+    if (selection_.norm != "2") {
       const MapPtr<double> f = maps_.make<double>(layer, head, 1);
-      for (Index i = 0; i < group.count; ++i)
+      for (Index i = 0; i < group.count; ++i) {
+        const OperatorPtr<double> j =
+            f->linearize(x.middleRows(i * group.n, group.n));
         directions.push_back(
-            answer(records[i],
-                   inf_norm(*f->linearize(x.middleRows(i * group.n, group.n)),
-                            {.threads = o_.solver.threads})));
+            selection_.norm == "inf"
+                ? answer(records[i],
+                         inf_norm(*j, {.threads = o_.solver.threads}))
+                : answer(records[i],
+                         token_norm(*j, group.n, {.seed = o_.source.seed})));
+      }
       return directions;
     }
     const MapPtr<float> search = maps_.make<float>(layer, head, group.count);

@@ -58,37 +58,39 @@ Ascent ascend(const std::function<Steepness(const Matrix& x)>& f,
   double alpha = size / std::max(here.gradient.norm(), 1e-300);
   std::deque<double> alphas{alpha};
 
+  const auto step = [&](double length) {
+    return Matrix(nearest(region, z + length * here.gradient) - z);
+  };
   while (may_go_on()) {
-    Matrix d = nearest(region, z + alpha * here.gradient) - z;
-    double promised = inner(here.gradient, d);
-    if (promised <= options.tolerance * here.value) {
-      // a short step may follow a sharp bend: ask the longest of the last ones
+    // a short step may follow a sharp bend: where it promises nothing, ask the
+    // longest of the last ones
+    if (inner(here.gradient, step(alpha)) <= options.tolerance * here.value) {
       alpha = *std::max_element(alphas.begin(), alphas.end());
-      d = nearest(region, z + alpha * here.gradient) - z;
-      promised = inner(here.gradient, d);
-      if (promised <= options.tolerance * here.value) {
+      if (inner(here.gradient, step(alpha)) <= options.tolerance * here.value) {
         best.converged = true;
         break;
       }
     }
     const double least = *std::min_element(last.begin(), last.end());
-    double lambda = 1.0;
-    Steepness next = at(z + d);
-    while (next.value < least + share * lambda * promised && may_go_on() &&
-           lambda > shortest) {
-      // the top of the parabola through what is known, kept within bounds
-      const double bend = here.value + lambda * promised - next.value;
-      const double top =
-          bend > 0.0 ? 0.5 * lambda * lambda * promised / bend : 0.5 * lambda;
-      lambda = std::clamp(top, 0.1 * lambda, 0.5 * lambda);
-      next = at(z + lambda * d);
+    const double before = alpha;
+    Matrix s = step(alpha);
+    double promised = inner(here.gradient, s);
+    Steepness next = at(z + s);
+    while (next.value < least + share * promised && may_go_on() &&
+           alpha > shortest * before) {
+      // to the top of the parabola through what is known, within bounds
+      const double bend = here.value + promised - next.value;
+      alpha *= std::clamp(bend > 0.0 ? 0.5 * promised / bend : 0.5, 0.1, 0.5);
+      s = step(alpha);
+      promised = inner(here.gradient, s);
+      next = at(z + s);
     }
-    if (next.value < least + share * lambda * promised) {
+    if (next.value < least + share * promised) {
       // nothing above, however short the step: rounding is all that is left
-      best.converged = lambda <= shortest;
+      best.converged = alpha <= shortest * before;
       break;
     }
-    const Matrix s = lambda * d, y = next.gradient - here.gradient;
+    const Matrix y = next.gradient - here.gradient;
     const double curvature = -inner(s, y), length = inner(s, s);
     alpha = curvature > 1e-14 * length ? length / curvature
                                        : 10.0 * std::max(alpha, 1e-12);

@@ -29,9 +29,9 @@ struct Ascent {
 /// gradients [Birgin00]: with the step α of Barzilai and Borwein and Π the
 /// nearest point of the region,
 ///
-///   d = Π(z + α ∇f) − z,   z ← z + λ d,
+///   z ← Π(z + α ∇f),
 ///
-/// λ halved until f is above the least of the last ten values by a share of
+/// α shortened until f is above the least of the last ten values by a share of
 /// what the gradient promises. f need not grow at each step; the best tokens
 /// are kept, so that the result is never below the start.
 Ascent ascend(const std::function<Steepness(const Matrix& x)>& f,

@@ -9,6 +9,7 @@
 
 #include "lipscope/attention/head_weights.h"
 #include "lipscope/core/errors.h"
+#include "lipscope/core/rng.h"
 
 namespace lipscope {
 namespace {
@@ -71,6 +72,29 @@ Directions directions(const ScoreForm& form) {
           .right = form.basis * svd.matrixV().col(0)};
 }
 
+// what tokens become as values, x V
+Vector value_of(const HeadWeights& h, const AttentionOptions& o,
+                const Vector& x) {
+  const Vector y = h.value.transpose() * x;
+  return o.project && h.output.size() > 0 ? Vector(h.output.transpose() * y)
+                                          : y;
+}
+
+// w = tA + c: how the scores of a query token t change with a key token
+Vector pull_of(const HeadWeights& h, const Vector& t) {
+  return h.key * (h.query.transpose() * t + h.query_bias) /
+         std::sqrt(static_cast<double>(h.query.cols()));
+}
+
+Vector token_of(const Region& region, const Vector& z) {
+  return flatten(tokens_of(region, z.transpose()));
+}
+
+// a direction of z, in tokens
+Vector direction_of(const Region& region, const Vector& z) {
+  return region.gain.size() > 0 ? Vector(region.gain.cwiseProduct(z)) : z;
+}
+
 // m tokens s, then n − m tokens t, and the direction g that s is moved along;
 // in the coordinates z
 struct TwoAtoms {
@@ -90,24 +114,12 @@ class Prediction final {
  public:
   Prediction(const HeadWeights& h, const AttentionOptions& o,
              const Region& region, const TwoAtoms& atoms) {
-    const auto token = [&](const Vector& z) {
-      return Vector(flatten(tokens_of(region, z.transpose())));
-    };
-    const Vector s = token(atoms.s), t = token(atoms.t);
-    Vector g = region.gain.size() > 0
-                   ? Vector(region.gain.cwiseProduct(atoms.g))
-                   : atoms.g;
-    g.normalize();
-    const Vector w = h.key * (h.query.transpose() * t + h.query_bias) /
-                     std::sqrt(static_cast<double>(h.query.cols()));
-    const auto value = [&](const Vector& x) {
-      const Vector y = h.value.transpose() * x;
-      return o.project && h.output.size() > 0 ? Vector(h.output.transpose() * y)
-                                              : y;
-    };
+    const Vector s = token_of(region, atoms.s), t = token_of(region, atoms.t);
+    const Vector g = direction_of(region, atoms.g).normalized();
+    const Vector w = pull_of(h, t);
     gap_ = w.dot(s - t);
-    along_ = value(g);
-    across_ = w.dot(g) * value(s - t);
+    along_ = value_of(h, o, g);
+    across_ = w.dot(g) * value_of(h, o, s - t);
     mask_ = o.mask;
   }
 
@@ -149,9 +161,10 @@ class Maker final {
       const Directions d = directions(score_form(one, region_));
       const double rho = region_.bounded()
                              ? region_.radius
-                             : natural_radius(weights_, options_, n_);
+                             : natural_radius(weights_, options_, region_, n_);
       const Vector u = d.most >= -d.least ? d.u_most : d.u_least;
       if (n_ >= 2 && options_.kind != Kind::l2) add_two_atoms(one, d, rho);
+      if (options_.kind != Kind::l2) add_balanced(one, d, rho);
       if (options_.kind == Kind::l2 && d.most > 0.0) add_kim(one, d);
       Matrix ties = (rho * u).transpose().replicate(n_, 1);
       add("repeated", ties);
@@ -185,21 +198,107 @@ class Maker final {
     for (const TwoAtoms& atoms : {growth, other, pair}) {
       const Prediction from_below(h, options_, region_, atoms);
       add(atoms.name, sequence(atoms, 1, n_), predicted(from_below, 1), "2");
-      if (atoms.name == other.name) continue;
-      // masses as unequal as a sequence of n tokens can have them best
-      Index m = 1;
-      for (Index more = 2; more < n_; ++more)
-        if (from_below(more, n_) > from_below(m, n_)) m = more;
-      if (m > 1)
-        add(fmt::format("{}, {} atoms", atoms.name, m), sequence(atoms, m, n_),
-            predicted(from_below, m), "2");
+      if (atoms.name != other.name) add_best_atoms(h, atoms);
     }
   }
 
+  // the same at the masses and the size that the prediction likes best; where
+  // scores are large, far atoms give all weight to one token and nothing moves
+  void add_best_atoms(const HeadWeights& h, const TwoAtoms& full) {
+    TwoAtoms best = full;
+    Index best_m = 1, best_step = 0;
+    double most = 0.0;
+    for (Index step = 0; step <= 24; ++step) {
+      const double scale = std::pow(0.5, 0.25 * static_cast<double>(step));
+      TwoAtoms atoms = full;
+      atoms.s *= scale;
+      atoms.t *= scale;
+      const Prediction from_below(h, options_, region_, atoms);
+      for (Index m = 1; m < n_; m += 1 + m / 8) {
+        const double now = from_below(m, n_);
+        if (now <= most) continue;
+        most = now;
+        best = atoms;
+        best_m = m;
+        best_step = step;
+      }
+    }
+    if (best_m == 1 && best_step == 0) return;
+    const Prediction from_below(h, options_, region_, best);
+    add(fmt::format("{}, {} of {} at {:.3g} R", full.name, best_m, n_,
+                    std::pow(0.5, 0.25 * static_cast<double>(best_step))),
+        sequence(best, best_m, n_), predicted(from_below, best_m), "2");
+  }
+
+  // two tokens that all others look at equally, far apart in value
+  void add_balanced(const HeadWeights& h, const Directions& d, double rho) {
+    if (n_ < 3 || d.left.size() < 2) return;
+    // the others, on the side where the pull is stronger
+    Vector t = rho * d.left;
+    const auto pull_in_z = [&](const Vector& z) {
+      return Vector(flatten(
+          pulled_back(region_, pull_of(h, token_of(region_, z)).transpose())));
+    };
+    if (pull_in_z(-t).norm() > pull_in_z(t).norm()) t = -t;
+    const Vector pull = pull_in_z(t);
+    if (pull.norm() == 0.0) return;
+    const Vector b = pull.normalized();
+    const Vector e = furthest_value(h, b);
+    // scores of the two above those of the others by ln n + 2
+    const double cosine =
+        std::max(0.0, (pull.dot(t) + std::log(static_cast<double>(n_)) + 2.0) /
+                          (rho * pull.norm()));
+    if (cosine > 0.99) return;
+    const double sine = std::sqrt(1.0 - cosine * cosine);
+
+    Matrix z = t.transpose().replicate(n_, 1);
+    z.row(0) = rho * (cosine * b + sine * e).transpose();
+    z.row(1) = rho * (cosine * b - sine * e).transpose();
+
+    // the two moved apart along w, which moves nothing but their weights
+    const double gap = pull.dot(z.row(0).transpose() - t);
+    const double move = pull_of(h, token_of(region_, t)).norm() * rho * sine *
+                        value_of(h, options_, direction_of(region_, e)).norm() /
+                        std::sqrt(2.0);
+    double sum = 0.0;
+    for (Index i = 2; i < n_; ++i) {
+      const double others =
+          static_cast<double>(options_.mask == Mask::causal ? i - 1 : n_ - 2);
+      const double p = 2.0 / (2.0 + others * std::exp(-gap));
+      sum += p * p;
+    }
+    add("balanced", z, foretold(std::sqrt(sum) * move), "2");
+  }
+
+  // the unit direction of z, orthogonal to b, whose value is longest, by power
+  // iteration: any direction would do
+  Vector furthest_value(const HeadWeights& h, const Vector& b) const {
+    const auto inside = [&](Vector z) {
+      z = flatten(nearest({.centred = region_.centred}, z.transpose()));
+      return Vector(z - b * b.dot(z));
+    };
+    Vector e = inside(gaussian(1, b.size(), Rng(0)).transpose()).normalized();
+    for (int step = 0; step < 60; ++step) {
+      const Vector y = value_of(h, options_, direction_of(region_, e));
+      const Vector back =
+          h.value *
+          (options_.project && h.output.size() > 0 ? Vector(h.output * y) : y);
+      const Vector next = inside(direction_of(region_, back));
+      if (next.norm() == 0.0) break;
+      e = next.normalized();
+    }
+    return e;
+  }
+
   std::optional<double> predicted(const Prediction& from_below, Index m) const {
+    return foretold(from_below(m, n_));
+  }
+
+  // what is derived for one dot-product head says nothing of others
+  std::optional<double> foretold(double value) const {
     if (options_.kind != Kind::dot || options_.rope_theta || heads_.size() > 1)
       return std::nullopt;
-    return from_below(m, n_);
+    return value;
   }
 
   void add_kim(const HeadWeights& h, const Directions& d) {
@@ -245,12 +344,12 @@ std::vector<Construction> constructions(const AttentionWeights& weights,
 }
 
 double natural_radius(const AttentionWeights& weights,
-                      const AttentionOptions& options, Index n) {
+                      const AttentionOptions& options, const Region& region,
+                      Index n) {
   double largest = 0.0;
   for (const Index h : chosen_heads(weights, options.heads))
     largest = std::max(
-        largest,
-        directions(score_form(head(weights, h), everywhere())).singular);
+        largest, directions(score_form(head(weights, h), region)).singular);
   return largest > 0.0 ? std::sqrt((kim_p(n) + 1.0) / largest) : 1.0;
 }
 

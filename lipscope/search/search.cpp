@@ -15,7 +15,15 @@ namespace lipscope {
 namespace {
 
 // what the seed is split into
-enum Stream : std::uint64_t { token_stream = 0, direction_stream = 1 };
+enum Stream : std::uint64_t {
+  token_stream = 0,
+  direction_stream = 1,
+  nudge_stream = 2
+};
+
+// of a construction, before it is climbed from: among equal tokens the gradient
+// never tells one from another
+constexpr double nudge = 0.01;
 
 class Search final {
  public:
@@ -28,7 +36,8 @@ class Search final {
         f32_(weights, options),
         f64_(weights, options),
         objective_(weights, options, o_.norm,
-                   Rng(o_.seed).split(direction_stream).next()) {}
+                   Rng(o_.seed).split(direction_stream).next()),
+        natural_(natural_radius(weights, options, region, o_.n)) {}
 
   SearchResult run() {
     std::vector<Start> starts = all_starts();
@@ -58,16 +67,29 @@ class Search final {
   struct Start {
     std::string name;
     Matrix x;
+    bool constructed = false;
     double steepness = -1.0;
   };
+
+  // a hundredth of the longest token away, or less where scores are so large
+  // that this would change more than a hundredth of one
+  Matrix nudged(const Matrix& x) const {
+    const Matrix z = coordinates_of(region_, x);
+    const double longest = z.rowwise().norm().maxCoeff();
+    if (longest == 0.0) return x;
+    const double reach =
+        nudge * std::min(longest, natural_ * natural_ / longest);
+    const Matrix noise =
+        gaussian(z.rows(), z.cols(), Rng(o_.seed).split(nudge_stream)) /
+        std::sqrt(static_cast<double>(z.cols()));
+    return tokens_of(region_, nearest(region_, z + reach * noise));
+  }
 
   std::vector<Start> all_starts() const {
     std::vector<Start> starts;
     for (Construction& c : constructions(weights_, options_, region_, o_.n))
-      starts.push_back({std::move(c.name), std::move(c.x)});
-    const double radius = region_.bounded()
-                              ? region_.radius
-                              : 2.0 * natural_radius(weights_, options_, o_.n);
+      starts.push_back({std::move(c.name), std::move(c.x), true});
+    const double radius = region_.bounded() ? region_.radius : 2.0 * natural_;
     for (Index r = 0; r < o_.restarts; ++r) {
       // the longest token at R, R/2, R/4, R/8 in turn
       Matrix z = gaussian(o_.n, weights_.features(),
@@ -105,13 +127,13 @@ class Search final {
           ++climbing_;
           return objective_(x);
         },
-        region_, s.x,
+        region_, s.constructed ? nudged(s.x) : s.x,
         {.tolerance = s.x.size() > 4096 ? 1e-7 : 1e-12,
          .max_evaluations = o_.max_evaluations,
          .keep_going = [&] { return going() && elapsed() < until; }});
 
     Found before = testified(s.x);
-    Found found = ascent.evaluations > 1 ? testified(ascent.x) : before;
+    Found found = testified(ascent.x);
     found.climbed = found.value > before.value;
     found.converged = found.converged && ascent.converged;
     if (!found.climbed) std::swap(found, before);
@@ -166,6 +188,7 @@ class Search final {
   MultiHeadAttention<float> f32_;
   MultiHeadAttention<double> f64_;
   Objective objective_;
+  double natural_;  // the size of z that scores feel
   SearchResult result_;
   SearchProgress progress_;
   Index climbing_ = 0;  // evaluations of the ascent under way
