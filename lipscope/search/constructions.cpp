@@ -57,19 +57,25 @@ struct Directions {
   Vector u_least, u_most, left, right;
 };
 
-Directions directions(const ScoreForm& form) {
+// Where A vanishes, an eigenvector may leave the plane of a centred region: it
+// is brought back, and is shorter then.
+Directions directions(const ScoreForm& form, const Region& region) {
   const Eigen::SelfAdjointEigenSolver<Matrix> eigen(
       0.5 * (form.small + form.small.transpose()));
   const Index last = form.small.rows() - 1;
   const Eigen::JacobiSVD<Eigen::MatrixXd> svd(
       form.small, Eigen::ComputeThinU | Eigen::ComputeThinV);
+  const auto in_z = [&](const Vector& v) {
+    return Vector(flatten(
+        nearest({.centred = region.centred}, (form.basis * v).transpose())));
+  };
   return {.least = eigen.eigenvalues()[0],
           .most = eigen.eigenvalues()[last],
           .singular = svd.singularValues()[0],
-          .u_least = form.basis * eigen.eigenvectors().col(0),
-          .u_most = form.basis * eigen.eigenvectors().col(last),
-          .left = form.basis * svd.matrixU().col(0),
-          .right = form.basis * svd.matrixV().col(0)};
+          .u_least = in_z(eigen.eigenvectors().col(0)),
+          .u_most = in_z(eigen.eigenvectors().col(last)),
+          .left = in_z(svd.matrixU().col(0)),
+          .right = in_z(svd.matrixV().col(0))};
 }
 
 // what tokens become as values, x V
@@ -158,7 +164,7 @@ class Maker final {
     for (const Index h : heads_) {
       head_ = h;
       const HeadWeights one = head(weights_, h);
-      const Directions d = directions(score_form(one, region_));
+      const Directions d = directions(score_form(one, region_), region_);
       const double rho = region_.bounded()
                              ? region_.radius
                              : natural_radius(weights_, options_, region_, n_);
@@ -349,7 +355,8 @@ double natural_radius(const AttentionWeights& weights,
   double largest = 0.0;
   for (const Index h : chosen_heads(weights, options.heads))
     largest = std::max(
-        largest, directions(score_form(head(weights, h), region)).singular);
+        largest,
+        directions(score_form(head(weights, h), region), region).singular);
   return largest > 0.0 ? std::sqrt((kim_p(n) + 1.0) / largest) : 1.0;
 }
 

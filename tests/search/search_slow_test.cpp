@@ -1,11 +1,10 @@
-#include "lipscope/search/search.h"
-
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "lipscope/core/rng.h"
+#include "lipscope/search/search.h"
 #include "tests/theory/cases.h"
 
 namespace lipscope {
@@ -34,7 +33,8 @@ TEST(Search, ReachesTheBestKnownInputsOfL2Attention) {
     EXPECT_NEAR(r.best.value, k.best, 1e-5 * k.best) << "n = " << k.n;
     EXPECT_TRUE(r.best.converged);
     RecordProperty("n" + std::to_string(k.n), std::to_string(r.best.value));
-    fmt::print("n {} best {:.6f} from {} ({} evaluations)\n", k.n, r.best.value, r.best.start, r.evaluations);
+    fmt::print("n {} best {:.6f} from {} ({} evaluations)\n", k.n, r.best.value,
+               r.best.start, r.evaluations);
   }
 }
 
@@ -42,7 +42,8 @@ TEST(Search, IsAboveTheClosedFormAtAHundredTokens) {
   const SearchResult r =
       search(kim_layer(), {.kind = Kind::l2, .threads = 1}, everywhere(),
              {.norm = JacobianNorm::inf, .n = 101, .restarts = 4});
-  fmt::print("n 101 best {:.6f} from {} ({} evaluations)\n", r.best.value, r.best.start, r.evaluations);
+  fmt::print("n 101 best {:.6f} from {} ({} evaluations)\n", r.best.value,
+             r.best.start, r.evaluations);
   EXPECT_GE(r.best.value, 10.0938);
 }
 
