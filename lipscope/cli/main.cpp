@@ -53,6 +53,8 @@ int main(int argc, char** argv) {
   };
   add("measure", "the local constant of a layer at given tokens",
       measure_command);
+  add("bound", "every bound from above, from weights, length and radius",
+      bound_command);
   add("search", "the inputs at which a layer reacts most, over a region",
       search_command);
   add("doctor", "this machine, its libraries and speed, and a self-test",

@@ -12,6 +12,7 @@
 #include "lipscope/cli/measured_table.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/points.h"
+#include "lipscope/cli/question.h"
 #include "lipscope/cli/selection.h"
 #include "lipscope/cli/subject.h"
 #include "lipscope/core/errors.h"
@@ -25,7 +26,7 @@ namespace {
 
 struct Options {
   SourceOptions source;
-  SelectionOptions selection{.token_norm = true};
+  SelectionOptions selection;
   MeasureOptions solver;
   OutputOptions output;
   std::string certificate = "auto";
@@ -118,19 +119,10 @@ void declare(CLI::App& app, Options& o) {
 // what is asked of every input
 Record question(const Options& o, const Subject& subject, const Selection& s,
                 const Points& points) {
-  Record r;
-  r.command = "measure";
-  r.model = subject.name;
-  r.model_sha256 = subject.sha256;
-  r.map = name_of(s.map);
-  r.kind = name_of(s.kind);
-  r.mask = name_of(s.mask);
-  r.norm = s.norm;
-  r.d = subject.features();
+  Record r = question("measure", subject, s, o.source.seed);
   if (s.norm == "2") r.delta = o.solver.delta;
   r.scope = "input";
   r.dtype = points.dtype();
-  r.seed = o.source.seed;
   if (o.certificate != "auto") r.parameters["certificate"] = o.certificate;
   return r;
 }

@@ -12,6 +12,7 @@
 #include "lipscope/cli/above.h"
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/output.h"
+#include "lipscope/cli/question.h"
 #include "lipscope/cli/selection.h"
 #include "lipscope/cli/subject.h"
 #include "lipscope/core/errors.h"
@@ -25,7 +26,7 @@ using nlohmann::ordered_json;
 
 struct Options {
   SourceOptions source;
-  SelectionOptions selection{.token_norm = true};
+  SelectionOptions selection;
   SearchOptions search{.budget = 60.0};
   OutputOptions output;
   std::string save_direction, save_input;
@@ -141,7 +142,7 @@ std::string searched_table(const std::vector<ordered_json>& records,
   if (!first["layer"].is_null()) columns.push_back({"layer", "layer"});
   columns.insert(columns.end(), {{"head", "head"},
                                  {"n", "n"},
-                                 {"scope", "region"},
+                                 {"region", "region"},
                                  {"lower", "lower"},
                                  {"upper", "upper"},
                                  {"upper_log10", "log10"},
@@ -232,24 +233,16 @@ class Searching final {
     return std::max(1e-3, left / static_cast<double>(total() - done_));
   }
 
-  Record question(std::optional<Index> layer, std::optional<Index> head,
+  Record asked_of(std::optional<Index> layer, std::optional<Index> head,
                   Index n, const Tokens& tokens) const {
-    Record r;
-    r.command = "search";
-    r.model = subject_.name;
-    r.model_sha256 = subject_.sha256;
+    Record r = cli::question("search", subject_, selection_, o_.source.seed);
     r.layer = layer;
     r.head = head;
-    r.map = name_of(selection_.map);
-    r.kind = name_of(selection_.kind);
-    r.mask = name_of(selection_.mask);
-    r.norm = selection_.norm;
     r.n = n;
-    r.d = subject_.features();
-    if (tokens.region.bounded()) r.radius_max = tokens.set.radius;
-    r.scope = tokens.region.scope();
+    const bool bounded = tokens.region.bounded();
+    if (bounded) r.radius_max = tokens.set.radius;
+    r.scope = tokens.set.norm ? "norm layer" : bounded ? "ball" : "everywhere";
     r.dtype = "f64";
-    r.seed = o_.source.seed;
     r.parameters = {{"restarts", o_.search.restarts},
                     {"max_evaluations", o_.search.max_evaluations},
                     {"budget", o_.search.budget},
@@ -259,7 +252,7 @@ class Searching final {
 
   void search_one(std::optional<Index> layer, std::optional<Index> head,
                   Index n, const Tokens& tokens) {
-    const Record asked = question(layer, head, n, tokens);
+    const Record asked = asked_of(layer, head, n, tokens);
     if (records_.find(asked)) return;
     const std::string doing = fmt::format("n = {}", n) +
                               (layer ? fmt::format(", layer {}", *layer) : "") +
@@ -281,7 +274,7 @@ class Searching final {
     options.improved = [&](const Found& found) {
       Record r = asked;
       r.parameters["of"] = "start " + found.start;
-      answer(r, found, above);
+      answer(r, found, above, tokens.region.scope());
       r.seconds = elapsed() - before;
       records_.add(r);
     };
@@ -294,7 +287,7 @@ class Searching final {
                tokens.region, options);
 
     Record r = asked;
-    answer(r, result.best, above);
+    answer(r, result.best, above, tokens.region.scope());
     r.steps = result.evaluations;
     r.converged = result.complete && result.best.converged;
     r.seconds = elapsed() - before;
@@ -314,8 +307,8 @@ class Searching final {
   }
 
   // what was found, and what is proved above it
-  void answer(Record& r, const Found& found,
-              const std::optional<Bound>& above) const {
+  void answer(Record& r, const Found& found, const std::optional<Bound>& above,
+              const std::string& region) const {
     r.lower = found.value;
     r.lower_by =
         found.start + (found.climbed ? " + ascent, " : ", ") + found.value_by;
@@ -323,7 +316,8 @@ class Searching final {
     r.steps = found.evaluations;
     r.converged = found.converged;
     const Vector lengths = found.x.rowwise().norm();
-    r.details = {{"start", found.start},
+    r.details = {{"region", region},
+                 {"start", found.start},
                  {"before", found.before},
                  {"input_radius", lengths.maxCoeff()}};
     if (!above) return;

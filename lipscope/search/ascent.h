@@ -26,7 +26,7 @@ struct Ascent {
 };
 
 /// Makes f large over the region from the tokens x on, by spectral projected
-/// gradients [Birgin00]: with the step α of Barzilai and Borwein and Π the
+/// gradients [Birgin00]: with the step α of [BarzilaiBorwein88] and Π the
 /// nearest point of the region,
 ///
 ///   z ← Π(z + α ∇f),

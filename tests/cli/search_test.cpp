@@ -25,7 +25,8 @@ TEST(SearchCommand, EndsWithTheBestFoundAndItsBound) {
   const auto& best = records.back();
   EXPECT_EQ(best["command"], "search");
   EXPECT_EQ(best["parameters"]["of"], "best");
-  EXPECT_EQ(best["scope"], "ball of radius 1.5");
+  EXPECT_EQ(best["scope"], "ball");
+  EXPECT_EQ(best["details"]["region"], "ball of radius 1.5");
   EXPECT_EQ(best["radius_max"], 1.5);
   EXPECT_LE(best["lower"].get<double>(), best["upper"].get<double>());
   EXPECT_NEAR(best["details"]["ratio"].get<double>(),
@@ -67,7 +68,7 @@ TEST(SearchCommand, SearchesWhatALayerNormLetsThrough) {
   const Outcome ln = test::lipscope(layer + "ln");
   ASSERT_EQ(ln.code, 0) << ln.err;
   const auto best = json_lines(ln.out).back();
-  EXPECT_EQ(best["scope"], "what the norm layer lets through");
+  EXPECT_EQ(best["scope"], "norm layer");
   EXPECT_LE(best["details"]["input_radius"].get<double>(),
             std::sqrt(6.0) * (1 + 1e-12));
   EXPECT_LE(best["lower"].get<double>(), best["upper"].get<double>());
