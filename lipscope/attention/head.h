@@ -52,4 +52,19 @@ template <class Real>
 HeadFeatures<Real> head_cotangent(const HeadState<Real>& head,
                                   const MatrixOf<Real>& gy);
 
+/// Gradients of ⟨gy, dy⟩, dy = head_tangent(head, d), by the features and by
+/// their tangents.
+template <class Real>
+struct TangentCotangent {
+  HeadFeatures<Real> at, d;
+};
+
+/// The reverse pass over head_tangent. Where head_cotangent answers how dy
+/// depends on d alone, this also says how it depends on the point: second
+/// derivatives of the head, contracted with d and gy.
+template <class Real>
+TangentCotangent<Real> head_tangent_cotangent(const HeadState<Real>& head,
+                                              const HeadFeatures<Real>& d,
+                                              const MatrixOf<Real>& gy);
+
 }  // namespace lipscope

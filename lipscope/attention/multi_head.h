@@ -47,6 +47,14 @@ class MultiHeadAttention final : public Map<Real> {
   std::unique_ptr<LinearOperator<Real>> linearize(
       const MatrixOf<Real>& x) const override;
 
+  /// The gradient by X of ⟨u, J(X) v⟩, [n×d], for directions v of the input and
+  /// u of the output that stand still: where v and u are the top singular pair,
+  /// that of ‖J(X)‖₂. A reverse pass over the product J v, for every kind, mask
+  /// and option; it costs about four products, and n² memory for each head.
+  MatrixOf<Real> tangent_gradient(const MatrixOf<Real>& x,
+                                  const VectorOf<Real>& v,
+                                  const VectorOf<Real>& u) const;
+
  private:
   class Jacobian;
 

@@ -24,6 +24,7 @@
 #include "lipscope/io/npy.h"
 #include "lipscope/spectral/estimate.h"
 #include "lipscope/spectral/inf_norm.h"
+#include "lipscope/spectral/token_norm.h"
 
 namespace lipscope::cli {
 namespace {
@@ -166,6 +167,16 @@ Vector answer(Record& r, const InfNorm& m) {
   return m.direction;
 }
 
+// from below alone: the token norm has no formula
+Vector answer(Record& r, const TokenNorm& m) {
+  r.lower = m.value;
+  r.lower_by = "alternating";
+  r.steps = m.steps;
+  r.converged = m.converged;
+  r.details["token"] = m.token;
+  return m.direction;
+}
+
 // so many jobs keep all threads busy to the end
 constexpr std::size_t jobs_together = 24;
 // weights and vectors of a job that leaves room for others beside it
@@ -277,12 +288,12 @@ class Measuring final {
   void prepare(const Job& job) {
     if (!maps_.keeps_layers() && job.part.layer != layer_made_) made_.clear();
     layer_made_ = job.part.layer;
-    const bool rows = selection_.norm == "inf";
-    const Index count = rows ? 1 : job.group.count;
+    const bool alone = selection_.norm != "2";  // a sequence at a time, in f64
+    const Index count = alone ? 1 : job.group.count;
     MadeMaps& made = made_[{job.part, count}];
     if (!made.witness) {
       made.witness = maps_.make<double>(job.part.layer, job.part.head, count);
-      if (!rows)
+      if (!alone)
         made.search = maps_.make<float>(job.part.layer, job.part.head, count);
     }
     certificates_.prepare(job.part.layer, job.part.head);
@@ -336,12 +347,17 @@ class Measuring final {
   Vector answer(Job& job, const std::string& doing) {
     const Index n = job.group.n, count = job.group.count;
     std::vector<Vector> directions;
-    if (selection_.norm == "inf") {
+    if (selection_.norm != "2") {
       const Map<double>& f = *made_.at({job.part, 1}).witness;
-      for (Index i = 0; i < count; ++i)
-        directions.push_back(cli::answer(
-            job.records[i], inf_norm(*f.linearize(job.x.middleRows(i * n, n)),
-                                     {.threads = o_.solver.threads})));
+      for (Index i = 0; i < count; ++i) {
+        const OperatorPtr<double> j = f.linearize(job.x.middleRows(i * n, n));
+        directions.push_back(
+            selection_.norm == "inf"
+                ? cli::answer(job.records[i],
+                              inf_norm(*j, {.threads = o_.solver.threads}))
+                : cli::answer(job.records[i],
+                              token_norm(*j, n, {.seed = o_.source.seed})));
+      }
       return directions.front();
     }
     const MadeMaps& made = made_.at({job.part, count});

@@ -17,7 +17,6 @@ struct SelectionOptions {
   std::string heads = "all";
   std::string mask = "auto";
   std::string norm = "2";
-  bool token_norm = false;  ///< whether the command knows the norm "token"
 };
 
 void declare_selection(CLI::App& app, SelectionOptions& options);

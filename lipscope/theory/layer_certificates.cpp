@@ -10,20 +10,6 @@
 #include "lipscope/theory/norms.h"
 
 namespace lipscope {
-namespace {
-
-AttentionOptions attention_options(const LayerWeights& layer, bool project,
-                                   const ModelMapOptions& o) {
-  return {.kind = o.kind,
-          .mask = o.mask.value_or(layer.mask),
-          .heads = o.heads,
-          .project = project,
-          .cosine = o.cosine,
-          .threads = o.threads};
-}
-
-}  // namespace
-
 Magnitude norm_layer_at(const NormWeights& norm, const Matrix& x) {
   require(x.rows() > 0, "norm layer: the sequence is empty");
   const double D = static_cast<double>(x.cols());
