@@ -236,36 +236,55 @@ class Maker final {
         sequence(best, best_m, n_), predicted(from_below, best_m), "2");
   }
 
-  // two tokens that all others look at equally, far apart in value
+  // Two tokens that all others look at equally, far apart in value. The others
+  // are as long as the prediction likes best: long ones pull more, and look
+  // more at each other.
   void add_balanced(const HeadWeights& h, const Directions& d, double rho) {
     if (n_ < 3 || d.left.size() < 2) return;
-    // the others, on the side where the pull is stronger
-    Vector t = rho * d.left;
-    const auto pull_in_z = [&](const Vector& z) {
-      return Vector(flatten(
-          pulled_back(region_, pull_of(h, token_of(region_, z)).transpose())));
-    };
-    if (pull_in_z(-t).norm() > pull_in_z(t).norm()) t = -t;
-    const Vector pull = pull_in_z(t);
-    if (pull.norm() == 0.0) return;
-    const Vector b = pull.normalized();
+    const Vector b = pull_in_z(h, rho * d.left).normalized();
+    if (b.norm() == 0.0) return;
     const Vector e = furthest_value(h, b);
+    Balanced best;
+    for (const double side : {1.0, -1.0})
+      for (int tenth = 10; tenth >= 1; --tenth) {
+        Balanced now = balanced(h, 0.1 * tenth * side * rho * d.left, e, rho);
+        if (now.predicted > best.predicted) best = std::move(now);
+      }
+    if (best.predicted > 0.0)
+      add("balanced", best.z, foretold(best.predicted), "2");
+  }
+
+  struct Balanced {
+    Matrix z;
+    double predicted = 0.0;
+  };
+
+  // with the others at t, and the two apart along what of e is orthogonal to w
+  Balanced balanced(const HeadWeights& h, const Vector& t, const Vector& e,
+                    double rho) const {
+    const Vector pull = pull_in_z(h, t);
+    if (pull.norm() == 0.0) return {};
+    const Vector b = pull.normalized();
+    Vector apart = e - b * b.dot(e);
+    if (apart.norm() < 0.5) return {};  // e leaves no room beside w
+    apart.normalize();
     // scores of the two above those of the others by ln n + 2
     const double cosine =
         std::max(0.0, (pull.dot(t) + std::log(static_cast<double>(n_)) + 2.0) /
                           (rho * pull.norm()));
-    if (cosine > 0.99) return;
+    if (cosine >= 1.0) return {};
     const double sine = std::sqrt(1.0 - cosine * cosine);
 
     Matrix z = t.transpose().replicate(n_, 1);
-    z.row(0) = rho * (cosine * b + sine * e).transpose();
-    z.row(1) = rho * (cosine * b - sine * e).transpose();
+    z.row(0) = rho * (cosine * b + sine * apart).transpose();
+    z.row(1) = rho * (cosine * b - sine * apart).transpose();
 
     // the two moved apart along w, which moves nothing but their weights
     const double gap = pull.dot(z.row(0).transpose() - t);
+    const double value =
+        value_of(h, options_, direction_of(region_, apart)).norm();
     const double move = pull_of(h, token_of(region_, t)).norm() * rho * sine *
-                        value_of(h, options_, direction_of(region_, e)).norm() /
-                        std::sqrt(2.0);
+                        value / std::sqrt(2.0);
     double sum = 0.0;
     for (Index i = 2; i < n_; ++i) {
       const double others =
@@ -273,7 +292,13 @@ class Maker final {
       const double p = 2.0 / (2.0 + others * std::exp(-gap));
       sum += p * p;
     }
-    add("balanced", z, foretold(std::sqrt(sum) * move), "2");
+    return {std::move(z), std::sqrt(sum) * move};
+  }
+
+  // w of the others at t, in the coordinates z
+  Vector pull_in_z(const HeadWeights& h, const Vector& t) const {
+    return flatten(
+        pulled_back(region_, pull_of(h, token_of(region_, t)).transpose()));
   }
 
   // the unit direction of z, orthogonal to b, whose value is longest, by power
@@ -283,7 +308,10 @@ class Maker final {
       z = flatten(nearest({.centred = region_.centred}, z.transpose()));
       return Vector(z - b * b.dot(z));
     };
-    Vector e = inside(gaussian(1, b.size(), Rng(0)).transpose()).normalized();
+    Vector e = inside(gaussian(1, b.size(), Rng(0)).transpose());
+    // in a plane of one dimension b is all there is
+    if (e.norm() < 1e-8) return Vector::Zero(b.size());
+    e.normalize();
     for (int step = 0; step < 60; ++step) {
       const Vector y = value_of(h, options_, direction_of(region_, e));
       const Vector back =

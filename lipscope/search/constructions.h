@@ -32,9 +32,10 @@ struct Construction {
 ///   growth (or pair), m of n at r R   the same with m tokens s and both
 ///                shrunk, as the prediction likes best: the two atoms of the
 ///                mean-field limit as a sequence
-///   balanced     t = ±ρa, and two tokens ρ(cos θ b ± sin θ e): b along w = tA
-///                + c, e orthogonal to it with |eV| largest, θ such that all
-///                others look at these two, and at both alike
+///   balanced     t = ±τρa, and two tokens ρ(cos θ b ± sin θ e): b along
+///                w = tA + c, e orthogonal to it with |eV| largest, θ such that
+///                all others look at these two, and at both alike, τ ≤ 1 as the
+///                prediction likes best
 ///   ties         tokens at ±ρu in turn
 ///   repeated     all tokens at ρu
 ///   kim          tied L2: a token at 0 and half of the others at each of
@@ -48,8 +49,9 @@ struct Construction {
 /// √(n−1)·P(1 + 2(1−P)γR²).
 ///
 /// Balanced, the same: move the two apart along w. Their means stay, and an
-/// other token that gives them the weight P moves by P|w|ρ sin θ |eV|/√2: for
-/// large scores √(n−2)·a/√2 with V = I, within a factor √2 of own_ball.
+/// other token that gives them the weight P moves by P|w|ρ sin θ |eV|/√2. For
+/// large scores and V = I that is √(n−2)·a·τ sin θ/√2: within a factor √2 of
+/// own_ball where aAaᵀ ≤ 0, and within 2√2 always (A = I: τ = cos θ = 1/√2).
 ///
 /// Kim: 4p − 1 + 2/(p+1) in the inf-norm for odd n and H = d = 1, times
 /// |λ W_V W_O|.

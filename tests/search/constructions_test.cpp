@@ -114,6 +114,22 @@ TEST(Constructions, BalancedIsTheFormulaWorkedByHand) {
   EXPECT_GE(measured(w, {}, c), *c.predicted);
 }
 
+// A = I: whoever looks along its own token looks at itself. Shorter ones do
+// not: τ = 0.7, cos θ = 0.7 + (ln 10 + 2)/(0.7·10⁴), and a moves by τρ² sin
+// θ/√2
+TEST(Constructions, BalancedShortensTokensThatWouldLookAtThemselves) {
+  const AttentionWeights w = head_with(Matrix::Identity(2, 2));
+  const auto all = constructions(w, {}, ball(100), 10);
+  const Construction& c = named(all, "balanced");
+  const double cosine = 0.7 + (std::log(10.0) + 2) / 7000;
+  const double p = 2 / (2 + 0.8 * std::exp(-2.0));
+  EXPECT_NEAR(*c.predicted,
+              std::sqrt(8.0) * p * 7000 * std::sqrt(1 - cosine * cosine) /
+                  std::sqrt(2.0),
+              1e-6);
+  EXPECT_GE(measured(w, {}, c), *c.predicted);
+}
+
 TEST(Constructions, KimsHasTheRowSumOfTheClosedForm) {
   AttentionWeights w;
   w.query = w.value = test::scalar(1);

@@ -32,6 +32,10 @@ TEST(Region, NearestIsTheNearestPoint) {
     const Matrix y = 3 * gaussian(6, 4, Rng(1));
     const Matrix z = nearest(region, y);
     EXPECT_LT((nearest(region, z) - z).norm(), test::rounding<double>(24));
+    EXPECT_LE(z.rowwise().norm().maxCoeff(), region.radius * (1 + 1e-14));
+    if (region.centred) {
+      EXPECT_LT(z.rowwise().mean().norm(), 1e-14);
+    }
     for (std::uint64_t s = 0; s < 50; ++s) {
       const Matrix other = nearest(region, 3 * gaussian(6, 4, Rng(2).split(s)));
       EXPECT_LE(inner(y - z, other - z), 1e-12) << region.scope();
