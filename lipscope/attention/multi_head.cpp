@@ -69,6 +69,9 @@ MultiHeadAttention<Real>::MultiHeadAttention(const AttentionWeights& weights,
     require(!taken[h], "attention: head {} is chosen twice", h);
     taken[h] = true;
   }
+  require(options_.kind != Kind::sigmoid ||
+              (options_.log_mass.size() == 0 && options_.seen.empty()),
+          "attention: sigmoid weights are not shares; they take no masses");
   heads_ = static_cast<Index>(options_.heads.size());
   std::vector<Index> key_heads;  // with repeats where a group shares one
   for (const Index h : options_.heads) key_heads.push_back(weights.key_head(h));
@@ -127,6 +130,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
             "attention: {} tokens do not make {} sequences of one length",
             x.rows(), map.options_.sequences);
     require(x.allFinite(), "attention: the tokens are not all finite");
+    require_weighting();
 
     MatrixOf<Real> projected =
         product(as_is(x), as_is(map.projection_), map.options_.threads);
@@ -324,9 +328,24 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     }
   }
 
+  void require_weighting() const {
+    const Vector& mass = map_.options_.log_mass;
+    const std::vector<Index>& seen = map_.options_.seen;
+    require(mass.size() == 0 || mass.size() == n_,
+            "attention: {} masses for {} tokens", mass.size(), n_);
+    require(mass.allFinite(), "attention: the masses are not all positive");
+    require(seen.empty() || static_cast<Index>(seen.size()) == n_,
+            "attention: {} tokens are told what they see, there are {}",
+            seen.size(), n_);
+    for (const Index s : seen)
+      require(s >= 1 && s <= n_, "attention: a token sees {} of {}", s, n_);
+  }
+
   // b = −log n with the full n, also under a causal mask [Ramapuram24]
   Weighting weighting() const {
-    Weighting w{.mask = map_.options_.mask};
+    Weighting w{.mask = map_.options_.mask,
+                .log_mass = map_.options_.log_mass,
+                .seen = map_.options_.seen};
     if (map_.options_.kind == Kind::sigmoid)
       w.sigmoid_shift = -std::log(static_cast<double>(n_));
     return w;
@@ -337,7 +356,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     const std::uint64_t numbers =
         static_cast<std::uint64_t>(map_.options_.sequences * map_.heads_) *
         static_cast<std::uint64_t>(
-            TiledHead<Real>::weights_kept(n_, map_.options_.mask));
+            TiledHead<Real>::weights_kept(n_, weighting()));
     const std::uint64_t most =
         map_.options_.memory > 0 ? map_.options_.memory : quarter_of_memory();
     return numbers <= most / sizeof(Real) ? TiledHead<Real>::Keep::weights
