@@ -19,8 +19,9 @@ ALLOWED = {
     "model": ["core", "operators", "io", "attention"],
     "report": ["core"],
     "theory": ["core", "operators", "attention", "spectral"],
+    "transport": ["core", "operators", "attention", "spectral"],
     "cli": ["core", "operators", "io", "text", "spectral", "attention",
-            "model", "theory", "report"],
+            "model", "theory", "transport", "report"],
 }
 
 INCLUDE = re.compile(r'#include [<"]lipscope/(\w+)/')
