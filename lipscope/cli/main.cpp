@@ -53,6 +53,8 @@ int main(int argc, char** argv) {
   };
   add("measure", "the local constant of a layer at given tokens",
       measure_command);
+  add("meanfield", "tokens with masses: constants in the Wasserstein distance",
+      meanfield_command);
   add("doctor", "this machine, its libraries and speed, and a self-test",
       doctor_command);
 

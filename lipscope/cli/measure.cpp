@@ -7,12 +7,14 @@
 #include <memory>
 #include <optional>
 
+#include "lipscope/cli/answer.h"
 #include "lipscope/cli/certificates.h"
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/measured_table.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/points.h"
 #include "lipscope/cli/selection.h"
+#include "lipscope/cli/solver.h"
 #include "lipscope/cli/subject.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/io/npy.h"
@@ -49,26 +51,7 @@ void declare(CLI::App& app, Options& o) {
   declare_selection(app, o.selection);
 
   const char* group = "How hard to try";
-  app.add_option("--tolerance", o.solver.tolerance,
-                 "done when the relative residual is below this")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--max-steps", o.solver.max_steps,
-                 "Golub-Kahan steps before giving up")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--enclose", o.solver.enclose,
-                 "go on until 'upper (whp)' is within this factor of 'lower', "
-                 "e.g. 1.05")
-      ->check(CLI::Range(1.0 + 1e-6, 1e6))
-      ->group(group);
-  app.add_option("--delta", o.solver.delta,
-                 "chance with which 'upper (whp)' may fail")
-      ->check(CLI::Range(1e-300, 0.5))
-      ->capture_default_str()
-      ->group(group);
+  declare_solver(app, o.solver, group);
   app.add_option(
          "--certificate", o.certificate,
          "what proves 'upper' where the Jacobian is too large to decompose. "
@@ -132,30 +115,6 @@ Record question(const Options& o, const Subject& subject, const Selection& s,
   r.seed = o.source.seed;
   if (o.certificate != "auto") r.parameters["certificate"] = o.certificate;
   return r;
-}
-
-// the same of one input
-Record at_input(Record r, const Matrix& x, Index sample) {
-  const Vector norms = x.rowwise().norm();
-  r.n = x.rows();
-  r.sample = sample;
-  r.radius_max = norms.maxCoeff();
-  r.radius_rms = std::sqrt(norms.squaredNorm() / static_cast<double>(r.n));
-  return r;
-}
-
-// fills in the answer and returns the witness
-Vector answer(Record& r, const Measurement& m) {
-  r.lower = m.lower;
-  r.lower_by = m.lower_by;
-  r.upper = m.upper;
-  if (m.upper && *m.upper > 0) r.upper_log10 = std::log10(*m.upper);
-  r.upper_by = m.upper_by;
-  r.upper_whp = m.upper_whp;
-  r.residual = m.residual;
-  r.steps = m.steps;
-  r.converged = m.converged;
-  return m.direction;
 }
 
 // every row is summed, so the value is the norm itself up to rounding, for

@@ -189,7 +189,8 @@ WorstMeasure worst_measure(const AttentionWeights& weights,
     worst.found.push_back(c.value);
     if (c.value > worst.value) {
       worst.value = c.value;
-      worst.measure = f.measure(c.z);
+      const Measure m = f.measure(c.z);
+      worst.measure = make_measure(m.x, m.mass);
     }
   }
   return worst;

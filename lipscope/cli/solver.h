@@ -1,0 +1,14 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "lipscope/spectral/estimate.h"
+
+namespace lipscope::cli {
+
+/// --tolerance, --max-steps, --enclose and --delta: how a norm is measured.
+void declare_solver(CLI::App& app, MeasureOptions& options,
+                    const std::string& group);
+
+}  // namespace lipscope::cli
