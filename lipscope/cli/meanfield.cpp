@@ -33,7 +33,7 @@ struct Options {
   SelectionOptions selection{.norms = false};
   MeasureOptions solver;
   OutputOptions output;
-  double step = 1e-5;
+  double step = 1e-7;
   Index duplicate = 0;
   bool optimise_masses = false;
   std::optional<double> move_atoms;

@@ -85,13 +85,17 @@ LocalConstant local_constant(const AttentionWeights& weights,
   const std::vector<Measurement> blocks = measure_norms(
       *held_measure<float>(weights, options, measure),
       *held_measure<double>(weights, options, measure), measure.x, each);
-  found.converged = found.moving.converged;
   for (Index i = 0; i < n; ++i) {
     found.blocks.push_back(blocks[i].lower);
     if (blocks[i].lower > blocks[found.token].lower) found.token = i;
-    found.converged = found.converged && blocks[i].converged;
   }
   found.splitting = blocks[found.token];
+  // Where a token sees nothing but one other (or itself), its block is 0 or
+  // rounding, in which no direction settles; such blocks do not decide.
+  found.converged = found.moving.converged;
+  for (const Measurement& b : blocks)
+    if (b.lower > 1e-6 * found.splitting.lower)
+      found.converged = found.converged && b.converged;
   found.blocks_upper =
       largest(blocks, [](const Measurement& m) { return m.upper; });
   found.blocks_upper_whp = largest(blocks, likely_upper);

@@ -44,7 +44,7 @@ struct LocalConstant {
   bool splits() const { return splitting.lower > moving.lower; }
   double lower() const;  ///< with splitting
   std::optional<double> upper() const, upper_whp() const;
-  bool converged = false;  ///< all n + 1 searches
+  bool converged = false;  ///< all searches that decide
 };
 
 /// Each norm is measured as spectral/estimate.h says: found in f32, testified

@@ -152,9 +152,10 @@ TEST(LocalConstant, ComesWithDirectionsThatAttainIt) {
 }
 
 TEST(LocalConstant, IsFoundByIterationsToo) {
+  // masked, where the first token sees itself alone and does not split
   const LayerCase c{.heads = 3, .biases = true, .n = 12, .d = 12};
   const AttentionWeights w = test::random_layer(c);
-  const Measure m = test::random_measure(c, 3.0);
+  const Measure m = uniform_measure(test::random_tokens(c, 3.0), Mask::causal);
   const LocalConstant dense = local_constant(w, {}, m);
   const LocalConstant found = local_constant(
       w, {}, m, {.tolerance = 1e-7, .enclose = 1.2, .dense_limit = 0});
@@ -162,6 +163,8 @@ TEST(LocalConstant, IsFoundByIterationsToo) {
               1e-6 * dense.moving.lower);
   for (Index i = 0; i < c.n; ++i)
     EXPECT_NEAR(found.blocks[i], dense.blocks[i], 1e-6 * dense.blocks[i]);
+  EXPECT_EQ(dense.blocks[0], 0.0);
+  EXPECT_TRUE(found.converged);
   EXPECT_EQ(found.token, dense.token);
   EXPECT_FALSE(found.upper());
   ASSERT_TRUE(found.upper_whp());
