@@ -15,6 +15,16 @@ namespace lipscope {
 namespace {
 
 using Long = long double;
+// Potentials are as large as the largest costs, and what they must tell apart
+// may be 10²⁰ times smaller: they need more digits than the costs.
+#ifdef __SIZEOF_FLOAT128__
+__extension__ typedef __float128 Quad;
+constexpr Long quad_unit = 0x1p-113L;
+#else
+using Quad = long double;
+constexpr Long quad_unit = std::numeric_limits<Long>::epsilon() / 2;
+#endif
+
 using Graph = lemon::SmartDigraph;
 using Integer = std::int64_t;
 
@@ -82,34 +92,35 @@ class Dual {
 
   // c − u − v ≥ 0
   Long reduced(Index i, Index j) const {
-    return std::max<Long>(0, c_(i, j) - u_[i] - v_[j]);
+    return std::max<Long>(0, static_cast<Long>(c_(i, j) - u_[i] - v_[j]));
   }
 
-  // Each potential is off by at most a rounding of itself, and lowering all of
-  // them by 2⁻⁶² of the largest makes them feasible in exact arithmetic.
+  // Each potential is off by a rounding or two of itself, and lowering all of
+  // them by four of the largest makes them feasible in exact arithmetic.
   Long allowance() const {
     Long size = 0;
-    for (const Long u : u_) size = std::max(size, std::abs(u));
-    for (const Long v : v_) size = std::max(size, std::abs(v));
-    return size * 0x1p-61L;
+    for (const std::vector<Quad>* potential : {&u_, &v_})
+      for (const Quad p : *potential)
+        size = std::max(size, std::abs(static_cast<Long>(p)));
+    return 8 * quad_unit * size;
   }
 
  private:
   void tighten() {
     constexpr Long infinite = std::numeric_limits<Long>::infinity();
-    std::fill(v_.begin(), v_.end(), infinite);
+    std::fill(v_.begin(), v_.end(), Quad{infinite});
     for (Index i = 0; i < c_.n; ++i)
       for (Index j = 0; j < c_.m; ++j)
-        v_[j] = std::min(v_[j], c_(i, j) - u_[i]);
+        v_[j] = std::min<Quad>(v_[j], c_(i, j) - u_[i]);
     for (Index i = 0; i < c_.n; ++i) {
       u_[i] = infinite;
       for (Index j = 0; j < c_.m; ++j)
-        u_[i] = std::min(u_[i], c_(i, j) - v_[j]);
+        u_[i] = std::min<Quad>(u_[i], c_(i, j) - v_[j]);
     }
   }
 
   const Costs& c_;
-  std::vector<Long> u_, v_;
+  std::vector<Quad> u_, v_;
 };
 
 // The flow between two sets of nodes, every one joined to every other.
@@ -238,8 +249,7 @@ Transport wasserstein2(const Matrix& x, const Vector& a, const Matrix& y,
       primal = cost;
       best.plan = s.plan;
     }
-    // What the plan costs beyond the dual value. A best plan costs no more than
-    // that in reduced costs: those far above rest/mass may count as less.
+    // what the plan costs beyond the dual value
     const auto rest_of = [&] {
       const Long rest =
           total(s.plan, [&](Index i, Index j) { return dual.reduced(i, j); });
@@ -249,16 +259,14 @@ Transport wasserstein2(const Matrix& x, const Vector& a, const Matrix& y,
     const auto solved = [&] {
       return primal - below <= static_cast<Long>(options.gap) * primal;
     };
-    Long finer = 16 * rest_of() / least;
+    rest_of();
     if (solved()) break;
-    if (finer > cap / 2) {
-      // (potentials from costs that are too coarse would be large beside what
-      // they must tell apart, and round it away)
-      dual.add(s.potential);
-      finer = std::min(largest_cost(costs, dual), 16 * rest_of() / least);
-      if (solved()) break;
-    }
-    cap = finer;
+    dual.add(s.potential);
+    const Long rest = rest_of();
+    if (solved()) break;
+    // A best plan costs no more than that in reduced costs: those far above
+    // rest/mass may count as less.
+    cap = std::min(largest_cost(costs, dual), 16 * rest / least);
   }
   best.value = static_cast<double>(std::sqrt(primal));
   best.below = static_cast<double>(std::sqrt(below));

@@ -39,11 +39,11 @@ struct TransportOptions {
 /// the second gives way. For these masses the plan's marginals are exact.
 /// Costs are rounded to integers as well, but neither side of the gap rests on
 /// that: the plan's cost and the dual value are evaluated anew, in 80-bit
-/// floating point, the dual after c-transforms, v_j = min_i(c_ij − u_i) and
-/// u_i = min_j(c_ij − v_j), which make any potentials feasible. Where the
-/// distance is tiny beside the points' extent, integer costs are too coarse:
-/// the problem is then solved again in its reduced costs c_ij − u_i − v_j,
-/// scaled up to where the gap is.
+/// and 128-bit floating point, the dual after c-transforms, v_j = min_i(c_ij −
+/// u_i) and u_i = min_j(c_ij − v_j), which make any potentials feasible. Where
+/// the distance is tiny beside the points' extent, integer costs are too
+/// coarse: the problem is then solved again in its reduced costs c_ij − u_i −
+/// v_j, scaled up to where the gap is.
 ///
 /// What counts is the share of each mass in their sum, which must be the same
 /// on both sides up to 1e-9; each must be at least 2⁻⁶⁰ of it.

@@ -65,9 +65,9 @@ TEST(MeanFieldBounds, AreNeverBelowAnyMeasure) {
     const Case c = random_case(seed);
     const LocalConstant at =
         local_constant(c.weights, {.threads = 1}, c.mu, {.threads = 1});
-    const auto all =
-        meanfield_bounds(c.weights, c.layer.mask, radius(c.mu));
-    EXPECT_EQ(all.size(), c.layer.mask == Mask::none && !c.layer.biases ? 2 : 1);
+    const auto all = meanfield_bounds(c.weights, c.layer.mask, radius(c.mu));
+    EXPECT_EQ(all.size(),
+              c.layer.mask == Mask::none && !c.layer.biases ? 2 : 1);
     for (const Bound& b : all) {
       EXPECT_LE(at.lower(), b.value) << b.name << ", " << c.layer.name();
       closest = std::max(closest, at.lower() / b.value);
@@ -104,18 +104,18 @@ TEST(MeanFieldBounds, HoldForDistancesThatAreNotSmall) {
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     const Case c = random_case(seed);
     Case other = random_case(seed);
-    other.mu.x = 0.9 * radius(c.mu) *
-                 gaussian(c.layer.n, c.layer.d, Rng(seed).split(5));
+    other.mu.x =
+        0.9 * radius(c.mu) * gaussian(c.layer.n, c.layer.d, Rng(seed).split(5));
     for (Index i = 0; i < c.layer.n; ++i)
       other.mu.x.row(i) *= std::min(
           1.0, radius(c.mu) / std::max(other.mu.x.row(i).norm(), 1e-300));
     if (!c.mu.masked())
-      other.mu.mass = make_measure(c.mu.x, test::random_masses(c.layer.n, seed))
-                          .mass;
+      other.mu.mass =
+          make_measure(c.mu.x, test::random_masses(c.layer.n, seed)).mass;
     const TransportRatio r =
         transport_ratio(c.weights, {.threads = 1}, c.mu, other.mu);
-    for (const Bound& b : meanfield_bounds(c.weights, c.layer.mask,
-                                           radius(c.mu) * (1 + 1e-9)))
+    for (const Bound& b :
+         meanfield_bounds(c.weights, c.layer.mask, radius(c.mu) * (1 + 1e-9)))
       EXPECT_LE(r.lower, b.value) << b.name << ", seed " << seed;
     EXPECT_LE(r.relative_gap, 1e-9) << seed;
   }
