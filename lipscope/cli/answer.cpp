@@ -4,6 +4,20 @@
 
 namespace lipscope::cli {
 
+Record question_about(const std::string& command, const Subject& subject,
+                      const Selection& s) {
+  Record r;
+  r.command = command;
+  r.model = subject.name;
+  r.model_sha256 = subject.sha256;
+  r.map = name_of(s.map);
+  r.kind = name_of(s.kind);
+  r.mask = name_of(s.mask);
+  r.norm = s.norm;
+  r.d = subject.features();
+  return r;
+}
+
 Record at_input(Record r, const Matrix& x, Index sample) {
   const Vector norms = x.rowwise().norm();
   r.n = x.rows();

@@ -91,16 +91,7 @@ void declare(CLI::App& app, Options& o) {
 
   group = "How hard to try";
   declare_solver(app, o.solver, group);
-  app.add_flag("--strict", o.strict, "exit code 3 if anything did not converge")
-      ->group(group);
-  app.add_option("--seed", o.source.seed,
-                 "of random weights, tokens and starting vectors")
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--threads", o.solver.threads, "0: all cores")
-      ->check(CLI::Range(0, 4096))
-      ->capture_default_str()
-      ->group(group);
+  declare_effort(app, o.strict, o.source.seed, o.solver.threads, group);
 
   declare_output(app, o.output);
   app.add_option("--save-direction", o.save_direction,
@@ -204,12 +195,7 @@ class Meanfield final {
     std::optional<LocalConstant> found = {};  // made when it is needed
   };
 
-  Index total() const {
-    Index inputs = 0;
-    for (const Group& group : points_.groups()) inputs += group.count;
-    return inputs * static_cast<Index>(selection_.layers.size() *
-                                       selection_.heads.size());
-  }
+  Index total() const { return inputs(points_, selection_); }
 
   Measure measure(const Matrix& x) const {
     const bool masked = selection_.mask == Mask::causal;
@@ -234,17 +220,9 @@ class Meanfield final {
   // ---- records
 
   Record question(const At& at, const std::string& change) const {
-    Record r;
-    r.command = "meanfield";
-    r.model = subject_.name;
-    r.model_sha256 = subject_.sha256;
+    Record r = question_about("meanfield", subject_, selection_);
     r.layer = at.layer;
     r.head = at.head;
-    r.map = name_of(selection_.map);
-    r.kind = name_of(selection_.kind);
-    r.mask = name_of(selection_.mask);
-    r.norm = selection_.norm;
-    r.d = subject_.features();
     r.scope = "input";
     r.dtype = points_.dtype();
     r.seed = o_.source.seed;

@@ -66,16 +66,7 @@ void declare(CLI::App& app, Options& o) {
                  "stop after this many seconds with what was found")
       ->check(CLI::PositiveNumber)
       ->group(group);
-  app.add_flag("--strict", o.strict, "exit code 3 if anything did not converge")
-      ->group(group);
-  app.add_option("--seed", o.source.seed,
-                 "of random weights, tokens and starting vectors")
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--threads", o.solver.threads, "0: all cores")
-      ->check(CLI::Range(0, 4096))
-      ->capture_default_str()
-      ->group(group);
+  declare_effort(app, o.strict, o.source.seed, o.solver.threads, group);
 
   app.add_option(
          "--memory", o.memory,
@@ -100,15 +91,7 @@ void declare(CLI::App& app, Options& o) {
 // what is asked of every input
 Record question(const Options& o, const Subject& subject, const Selection& s,
                 const Points& points) {
-  Record r;
-  r.command = "measure";
-  r.model = subject.name;
-  r.model_sha256 = subject.sha256;
-  r.map = name_of(s.map);
-  r.kind = name_of(s.kind);
-  r.mask = name_of(s.mask);
-  r.norm = s.norm;
-  r.d = subject.features();
+  Record r = question_about("measure", subject, s);
   if (s.norm == "2") r.delta = o.solver.delta;
   r.scope = "input";
   r.dtype = points.dtype();
@@ -171,12 +154,7 @@ class Measuring final {
   }
 
  private:
-  Index total() const {
-    Index inputs = 0;
-    for (const Group& group : points_.groups()) inputs += group.count;
-    return inputs * static_cast<Index>(selection_.layers.size() *
-                                       selection_.heads.size());
-  }
+  Index total() const { return inputs(points_, selection_); }
 
   double elapsed() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() -

@@ -25,4 +25,18 @@ void declare_solver(CLI::App& app, MeasureOptions& o,
       ->group(group);
 }
 
+void declare_effort(CLI::App& app, bool& strict, std::uint64_t& seed,
+                    int& threads, const std::string& group) {
+  app.add_flag("--strict", strict, "exit code 3 if anything did not converge")
+      ->group(group);
+  app.add_option("--seed", seed,
+                 "of random weights, tokens and starting vectors")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--threads", threads, "0: all cores")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str()
+      ->group(group);
+}
+
 }  // namespace lipscope::cli

@@ -11,4 +11,8 @@ namespace lipscope::cli {
 void declare_solver(CLI::App& app, MeasureOptions& options,
                     const std::string& group);
 
+/// --strict, --seed and --threads.
+void declare_effort(CLI::App& app, bool& strict, std::uint64_t& seed,
+                    int& threads, const std::string& group);
+
 }  // namespace lipscope::cli
