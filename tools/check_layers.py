@@ -20,8 +20,9 @@ ALLOWED = {
     "report": ["core"],
     "theory": ["core", "operators", "attention", "spectral", "model"],
     "search": ["core", "operators", "attention", "spectral"],
+    "transport": ["core", "operators", "attention", "spectral"],
     "cli": ["core", "operators", "io", "text", "spectral", "attention",
-            "model", "theory", "search", "report"],
+            "model", "theory", "search", "transport", "report"],
 }
 
 INCLUDE = re.compile(r'#include [<"]lipscope/(\w+)/')

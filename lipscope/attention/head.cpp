@@ -67,12 +67,17 @@ HeadState<Real> head_state(HeadFeatures<Real> at, Weighting weighting) {
   MatrixOf<Real> scores = multiply(as_is(at.q), transposed(at.k));
   if (!scores.allFinite())
     throw RunError("attention: the scores overflow; the tokens are too large");
-  MatrixOf<Real> p =
-      weighting.sigmoid_shift
-          ? sigmoid_rows(std::move(scores), weighting.mask,
-                         static_cast<Real>(*weighting.sigmoid_shift))
-          : softmax_rows(std::move(scores), weighting.mask);
-  return {std::move(at), std::move(p), weighting};
+  if (weighting.log_mass.size() > 0)
+    scores.rowwise() += weighting.log_mass.transpose().template cast<Real>();
+  MatrixOf<Real> p;
+  if (weighting.sigmoid_shift)
+    p = sigmoid_rows(std::move(scores), weighting.mask,
+                     static_cast<Real>(*weighting.sigmoid_shift));
+  else if (weighting.seen.empty())
+    p = softmax_rows(std::move(scores), weighting.mask);
+  else
+    p = softmax_rows(std::move(scores), weighting.seen);
+  return {std::move(at), std::move(p), std::move(weighting)};
 }
 
 template <class Real>

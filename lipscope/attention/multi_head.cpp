@@ -45,6 +45,9 @@ MultiHeadAttention<Real>::MultiHeadAttention(const AttentionWeights& weights,
   require_sound(weights, options_.kind);
   require(options_.sequences >= 1, "attention: {} sequences",
           options_.sequences);
+  require(options_.kind != Kind::sigmoid ||
+              (options_.log_mass.size() == 0 && options_.seen.empty()),
+          "attention: sigmoid weights are not shares; they take no masses");
   options_.heads = chosen_heads(weights, options_.heads);
   heads_ = static_cast<Index>(options_.heads.size());
   std::vector<Index> key_heads;  // with repeats where a group shares one

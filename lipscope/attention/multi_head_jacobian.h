@@ -43,6 +43,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
             "attention: {} tokens do not make {} sequences of one length",
             x.rows(), map.options_.sequences);
     require(x.allFinite(), "attention: the tokens are not all finite");
+    require_weighting();
 
     MatrixOf<Real> projected =
         product(as_is(x), as_is(map.projection_), map.options_.threads);
@@ -325,9 +326,24 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     }
   }
 
+  void require_weighting() const {
+    const Vector& mass = map_.options_.log_mass;
+    const std::vector<Index>& seen = map_.options_.seen;
+    require(mass.size() == 0 || mass.size() == n_,
+            "attention: {} masses for {} tokens", mass.size(), n_);
+    require(mass.allFinite(), "attention: the masses are not all positive");
+    require(seen.empty() || static_cast<Index>(seen.size()) == n_,
+            "attention: {} tokens are told what they see, there are {}",
+            seen.size(), n_);
+    for (const Index s : seen)
+      require(s >= 1 && s <= n_, "attention: a token sees {} of {}", s, n_);
+  }
+
   // b = −log n with the full n, also under a causal mask [Ramapuram24]
   Weighting weighting() const {
-    Weighting w{.mask = map_.options_.mask};
+    Weighting w{.mask = map_.options_.mask,
+                .log_mass = map_.options_.log_mass,
+                .seen = map_.options_.seen};
     if (map_.options_.kind == Kind::sigmoid)
       w.sigmoid_shift = -std::log(static_cast<double>(n_));
     return w;
@@ -338,7 +354,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     const std::uint64_t numbers =
         static_cast<std::uint64_t>(map_.options_.sequences * map_.heads_) *
         static_cast<std::uint64_t>(
-            TiledHead<Real>::weights_kept(n_, map_.options_.mask));
+            TiledHead<Real>::weights_kept(n_, weighting()));
     const std::uint64_t most =
         map_.options_.memory > 0 ? map_.options_.memory : quarter_of_memory();
     return numbers <= most / sizeof(Real) ? TiledHead<Real>::Keep::weights

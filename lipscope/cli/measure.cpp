@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 
+#include "lipscope/cli/answer.h"
 #include "lipscope/cli/certificates.h"
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/measured_table.h"
@@ -18,6 +19,7 @@
 #include "lipscope/cli/points.h"
 #include "lipscope/cli/question.h"
 #include "lipscope/cli/selection.h"
+#include "lipscope/cli/solver.h"
 #include "lipscope/cli/subject.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/parallel.h"
@@ -56,26 +58,7 @@ void declare(CLI::App& app, Options& o) {
   declare_selection(app, o.selection);
 
   const char* group = "How hard to try";
-  app.add_option("--tolerance", o.solver.tolerance,
-                 "done when the relative residual is below this")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--max-steps", o.solver.max_steps,
-                 "Golub-Kahan steps before giving up")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--enclose", o.solver.enclose,
-                 "go on until 'upper (whp)' is within this factor of 'lower', "
-                 "e.g. 1.05")
-      ->check(CLI::Range(1.0 + 1e-6, 1e6))
-      ->group(group);
-  app.add_option("--delta", o.solver.delta,
-                 "chance with which 'upper (whp)' may fail")
-      ->check(CLI::Range(1e-300, 0.5))
-      ->capture_default_str()
-      ->group(group);
+  declare_solver(app, o.solver, group);
   app.add_option(
          "--certificate", o.certificate,
          "what proves 'upper' where the Jacobian is too large to decompose. "
@@ -90,16 +73,7 @@ void declare(CLI::App& app, Options& o) {
                  "stop after this many seconds with what was found")
       ->check(CLI::PositiveNumber)
       ->group(group);
-  app.add_flag("--strict", o.strict, "exit code 3 if anything did not converge")
-      ->group(group);
-  app.add_option("--seed", o.source.seed,
-                 "of random weights, tokens and starting vectors")
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--threads", o.solver.threads, "0: all cores")
-      ->check(CLI::Range(0, 4096))
-      ->capture_default_str()
-      ->group(group);
+  declare_effort(app, o.strict, o.source.seed, o.solver.threads, group);
 
   app.add_option(
          "--memory", o.memory,
@@ -130,30 +104,6 @@ Record question(const Options& o, const Subject& subject, const Selection& s,
   r.dtype = points.dtype();
   if (o.certificate != "auto") r.parameters["certificate"] = o.certificate;
   return r;
-}
-
-// the same of one input
-Record at_input(Record r, const Matrix& x, Index sample) {
-  const Vector norms = x.rowwise().norm();
-  r.n = x.rows();
-  r.sample = sample;
-  r.radius_max = norms.maxCoeff();
-  r.radius_rms = std::sqrt(norms.squaredNorm() / static_cast<double>(r.n));
-  return r;
-}
-
-// fills in the answer and returns the witness
-Vector answer(Record& r, const Measurement& m) {
-  r.lower = m.lower;
-  r.lower_by = m.lower_by;
-  r.upper = m.upper;
-  if (m.upper && *m.upper > 0) r.upper_log10 = std::log10(*m.upper);
-  r.upper_by = m.upper_by;
-  r.upper_whp = m.upper_whp;
-  r.residual = m.residual;
-  r.steps = m.steps;
-  r.converged = m.converged;
-  return m.direction;
 }
 
 // every row is summed, so the value is the norm itself up to rounding, for
@@ -231,12 +181,7 @@ class Measuring final {
   }
 
  private:
-  Index total() const {
-    Index inputs = 0;
-    for (const Group& group : points_.groups()) inputs += group.count;
-    return inputs * static_cast<Index>(selection_.layers.size() *
-                                       selection_.heads.size());
-  }
+  Index total() const { return inputs(points_, selection_); }
 
   double elapsed() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() -

@@ -75,6 +75,7 @@ void declare_selection(CLI::App& app, SelectionOptions& o) {
                  "none, causal, or auto (the model's own; none for a layer)")
       ->capture_default_str()
       ->group(group);
+  if (!o.norms) return;
   app.add_option("--norm", o.norm,
                  "2: of the whole sequence; inf: of its largest entry; token: "
                  "of its longest token")
