@@ -59,6 +59,8 @@ int main(int argc, char** argv) {
       search_command);
   add("meanfield", "tokens with masses: constants in the Wasserstein distance",
       meanfield_command);
+  add("reproduce", "a figure or table of the papers, made again",
+      reproduce_command);
   add("doctor", "this machine, its libraries and speed, and a self-test",
       doctor_command);
 
