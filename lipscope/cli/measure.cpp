@@ -275,7 +275,7 @@ class Measuring final {
         (job.part.head ? fmt::format(", head {}", *job.part.head) : "");
     show(doing);
     const double before = elapsed();
-    job.direction = answer(job, doing);
+    job.direction = measured(job, doing);
     const double measured = elapsed();
     const bool certified =
         time_left() &&
@@ -289,7 +289,7 @@ class Measuring final {
   }
 
   // the direction found at the first sequence
-  Vector answer(Job& job, const std::string& doing) {
+  Vector measured(Job& job, const std::string& doing) {
     const Index n = job.group.n, count = job.group.count;
     std::vector<Vector> directions;
     if (selection_.norm != "2") {
@@ -298,10 +298,10 @@ class Measuring final {
         const OperatorPtr<double> j = f.linearize(job.x.middleRows(i * n, n));
         directions.push_back(
             selection_.norm == "inf"
-                ? cli::answer(job.records[i],
-                              inf_norm(*j, {.threads = o_.solver.threads}))
-                : cli::answer(job.records[i],
-                              token_norm(*j, n, {.seed = o_.source.seed})));
+                ? answer(job.records[i],
+                         inf_norm(*j, {.threads = o_.solver.threads}))
+                : answer(job.records[i],
+                         token_norm(*j, n, {.seed = o_.source.seed})));
       }
       return directions.front();
     }
@@ -315,7 +315,7 @@ class Measuring final {
     const std::vector<Measurement> found =
         measure_norms(*made.search, *made.witness, job.x, solver);
     for (Index i = 0; i < count; ++i)
-      directions.push_back(cli::answer(job.records[i], found[i]));
+      directions.push_back(answer(job.records[i], found[i]));
     return directions.front();
   }
 

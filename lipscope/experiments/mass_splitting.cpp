@@ -17,10 +17,11 @@ constexpr double small_gap = 1e-9;
 
 double longest(const Measure& mu) { return mu.x.rowwise().norm().maxCoeff(); }
 
-Row row_on(const Measure& mu, const std::string& model, double x) {
+Row row_on(const Measure& mu, const std::string& model, double x,
+           const std::string& norm) {
   return {.x = x,
           .model = model,
-          .norm = "w2",
+          .norm = norm,
           .n = mu.n(),
           .d = mu.x.cols(),
           .radius = longest(mu)};
@@ -92,8 +93,8 @@ void small_masses(const ExperimentOptions& o, const Notebook& book) {
   for (const double w : masses) {
     const Measure mu =
         make_measure(Matrix{{0.0}, {1.0 / std::sqrt(w)}}, Vector{{1.0 - w, w}});
-    ask_all(scalar_head(-1.0, 1.0), mu, row_on(mu, "d=1, A=-1, V=1", w), o,
-            book);
+    ask_all(scalar_head(-1.0, 1.0), mu, row_on(mu, "d=1, A=-1, V=1", w, "w2"),
+            o, book);
   }
 }
 
@@ -112,14 +113,14 @@ void copies(const ExperimentOptions& o, const Notebook& book) {
   const Measure mu = uniform_measure(Matrix{{9.531}, {0.796}}, Mask::none);
   for (Index pieces = 1; pieces <= 4; ++pieces) {
     const Measure same = split_evenly(mu, pieces);
-    Row row = row_on(same, "d=1, A=-0.345, V=1", static_cast<double>(pieces));
+    Row row =
+        row_on(same, "d=1, A=-0.345, V=1", static_cast<double>(pieces), "2");
     row.series = "sequence with copies";
-    row.norm = "2";
     book.ask(row, [&](Row& r) {
       answer_measured(r, weights, {.threads = o.threads}, same.x, o.seed);
     });
   }
-  ask_all(weights, mu, row_on(mu, "d=1, A=-0.345, V=1", 1.0), o, book);
+  ask_all(weights, mu, row_on(mu, "d=1, A=-0.345, V=1", 1.0, "w2"), o, book);
 }
 
 }  // namespace
