@@ -203,8 +203,13 @@ class Reproducing final {
     ++done_;
   }
 
+  // a line of the table: what was asked stands among what was found
   void keep(ordered_json record) {
-    record.update(record["parameters"]);
+    const ordered_json asked = record["parameters"];
+    record.update(asked);
+    if (record["upper"].is_null() && record["upper_log10"].is_number())
+      record["upper"] =
+          fmt::format("10^{:.1f}", record["upper_log10"].get<double>());
     rows_.push_back(std::move(record));
   }
 

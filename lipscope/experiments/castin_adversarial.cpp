@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "lipscope/core/errors.h"
@@ -120,7 +121,7 @@ void small_head(const ExperimentOptions& o, const Notebook& book) {
     const double size = 0.5 * radius * radius;
     both_masks({.weights = weights,
                 .radius = radius,
-                .where = fmt::format("gamma R^2 = {:.3g}", size),
+                .where = fmt::format("gamma R^2 = {}", size),
                 .row = {.model = "A=diag(-0.5,-0.05), V=I", .d = 2},
                 .lengths = lengths,
                 .longest_search = o.full ? 256 : 32,
@@ -154,7 +155,7 @@ void heads_of_model(const ExperimentOptions& o, const Notebook& book) {
       const double score =
           head_norms(head(weights, h), {.radius = 1.0}, false).score;
       std::vector<std::pair<std::string, double>> radii;
-      for (const double size : {4.0, 8.0})
+      for (const double size : {2.0, 8.0})
         radii.emplace_back(fmt::format("|A| R^2 = {}", size),
                            std::sqrt(size / score));
       if (norm)
@@ -169,7 +170,7 @@ void heads_of_model(const ExperimentOptions& o, const Notebook& book) {
                             .head = h,
                             .d = weights.features()},
                     .lengths = o.full ? powers_of_two(1024)
-                                      : std::vector<Index>{2, 8, 32, 128},
+                                      : std::vector<Index>{2, 8, 32, 128, 512},
                     .longest_search = o.full ? 32 : 8,
                     .search = {.restarts = 0, .max_evaluations = 30}},
                    fmt::format("layer {} head {}, ", l, h), o, book);

@@ -39,8 +39,8 @@ void kim_tightness(const ExperimentOptions& o, const Notebook& book) {
        .log_x = true});
   AttentionWeights one = scalar_head(1.0, 1.0);
   one.key = Matrix();
-  std::vector<Index> lengths = {3, 5, 9, 21, 51, 101, 201, 501, 1001};
-  const Index longest_search = o.full ? 1001 : 101;
+  const std::vector<Index> lengths = {3, 5, 9, 21, 51, 101, 201, 501, 1001};
+  const Index longest_search = o.full ? 1001 : 201;
   const Index restarts = o.full ? 50 : 8;
   for (const Index n : lengths) {
     const std::optional<Bound> above =
