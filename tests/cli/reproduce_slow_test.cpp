@@ -3,22 +3,14 @@
 #include <cmath>
 #include <map>
 
-#include "tests/cli/program.h"
+#include "tests/cli/reproduced.h"
 #include "tests/support/shared_files.h"
 
 namespace lipscope {
 namespace {
 
 using nlohmann::json;
-using test::json_lines;
-using test::Outcome;
-
-std::vector<json> reproduced(const std::string& arguments) {
-  const Outcome o =
-      test::lipscope("reproduce " + arguments + " --json --threads 2");
-  EXPECT_EQ(o.code, 0) << o.err;
-  return json_lines(o.out);
-}
+using test::reproduced;
 
 TEST(Reproduce, KimTightnessIsTheTable) {
   struct Line {
@@ -45,8 +37,9 @@ TEST(Reproduce, KimTightnessIsTheTable) {
       ++closed;
     } else {
       EXPECT_GE(lower, line->second.closed_form);
-      if (line->second.found > 0.0)
+      if (line->second.found > 0.0) {
         EXPECT_NEAR(lower, line->second.found, 1e-5 * line->second.found);
+      }
       ++found;
     }
   }
@@ -65,9 +58,11 @@ TEST(Reproduce, CastinAdversarialGrowsLikeTheRootThenNoMore) {
                               p["series"].get<std::string>();
     curves[where][p["x"].get<double>()] = lower;
     ASSERT_TRUE(r["upper"].is_number());
-    if (p["series"] == "formula") EXPECT_EQ(r["upper_by"], "castin24_ball");
-    if (p["series"] == "construction")
+    if (p["series"] == "formula") {
+      EXPECT_EQ(r["upper_by"], "castin24_ball");
+    } else if (p["series"] == "construction") {
       EXPECT_GE(lower * (1 + 1e-9), r["details"]["formula"].get<double>());
+    }
   }
   const auto curve = [&](const std::string& size, const std::string& mask,
                          const std::string& series) {
@@ -109,7 +104,7 @@ TEST(Reproduce, ReadsHeadsOfGpt2) {
     EXPECT_GE(r["lower"].get<double>() * (1 + 1e-4),
               r["details"]["formula"].get<double>());
   }
-  EXPECT_EQ(figures, 3 * 3 * 2);  // layers, radii, masks
+  EXPECT_EQ(figures, 3 * 3 * 2);     // layers, radii, masks
   EXPECT_EQ(constructions, 18 * 5);  // lengths
 }
 
