@@ -88,7 +88,8 @@ TEST(Reproduce, ReadsHeadsOfGpt2) {
   if (!shared) GTEST_SKIP() << "no folder of models";
   const auto folder = *shared / "models/gpt2-124M-attention-only";
   if (!std::filesystem::is_directory(folder)) GTEST_SKIP() << "no GPT-2";
-  int figures = 0, constructions = 0;
+  int figures = 0;
+  std::map<std::string, std::map<double, double>> curves;
   for (const json& r :
        reproduced("castin-adversarial --model " + folder.string())) {
     const json& p = r["parameters"];
@@ -99,13 +100,25 @@ TEST(Reproduce, ReadsHeadsOfGpt2) {
     EXPECT_TRUE(r["model_sha256"].is_string());
     EXPECT_EQ(r["d"], 768);
     if (p["series"] != "construction") continue;
-    ++constructions;
+    curves[p["experiment"]][p["x"].get<double>()] = r["lower"];
     EXPECT_TRUE(r["upper"].is_number());
     EXPECT_GE(r["lower"].get<double>() * (1 + 1e-4),
               r["details"]["formula"].get<double>());
   }
-  EXPECT_EQ(figures, 3 * 3 * 2);     // layers, radii, masks
-  EXPECT_EQ(constructions, 18 * 5);  // lengths
+  EXPECT_EQ(figures, 3 * 3 * 2);  // layers, radii, masks
+  ASSERT_EQ(curves.size(), 18u);
+  // fourfold n: twofold where the norm layer lets scores be large, and less
+  // than nothing where they are small
+  for (const auto& [figure, curve] : curves) {
+    ASSERT_EQ(curve.size(), 4u);
+    const double growth = curve.at(512) / curve.at(128);
+    if (figure.find("R of the norm layer") != std::string::npos) {
+      EXPECT_NEAR(growth, 2.0, 0.05) << figure;
+    } else if (figure.find("layer 0") != std::string::npos &&
+               figure.find("R^2 = 2, mask none") != std::string::npos) {
+      EXPECT_LT(growth, 1.0);
+    }
+  }
 }
 
 TEST(Reproduce, ANormLayerBoundsHeadsOfMiniLm) {
