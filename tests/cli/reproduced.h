@@ -7,7 +7,7 @@ namespace lipscope::test {
 /// The records of an experiment, run as a user would, each with lower ≤ upper
 /// where it has both.
 inline std::vector<nlohmann::json> reproduced(const std::string& arguments) {
-  const Outcome o = lipscope("reproduce " + arguments + " --json --threads 2");
+  const Outcome o = lipscope("reproduce " + arguments + " --json --threads 1");
   EXPECT_EQ(o.code, 0) << o.err;
   std::vector<nlohmann::json> records = json_lines(o.out);
   for (const nlohmann::json& r : records) {
