@@ -19,8 +19,10 @@ ALLOWED = {
     "model": ["core", "operators", "io", "attention"],
     "report": ["core"],
     "theory": ["core", "operators", "attention", "spectral", "model"],
+    "search": ["core", "operators", "attention", "spectral"],
+    "transport": ["core", "operators", "attention", "spectral"],
     "cli": ["core", "operators", "io", "text", "spectral", "attention",
-            "model", "theory", "report"],
+            "model", "theory", "search", "transport", "report"],
 }
 
 INCLUDE = re.compile(r'#include [<"]lipscope/(\w+)/')

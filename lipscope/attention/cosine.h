@@ -28,4 +28,14 @@ HeadFeatures<Real> cosine_features_tangent(const HeadFeatures<Real>& raw,
                                            const HeadFeatures<Real>& d,
                                            const CosineScales& scales);
 
+/// The gradient by the projections `raw` of ⟨gd, features_tangent(d)⟩. For each
+/// row of each of the three, with r = √(|z|² + ε),
+///
+///   ∂/∂z ⟨g, dN⟩ = [3⟨g,z⟩⟨z,dz⟩z/r² − ⟨g,dz⟩z − ⟨z,dz⟩g − ⟨g,z⟩dz]/r³.
+template <class Real>
+HeadFeatures<Real> cosine_features_bend(const HeadFeatures<Real>& raw,
+                                        const HeadFeatures<Real>& d,
+                                        const HeadFeatures<Real>& gd,
+                                        const CosineScales& scales);
+
 }  // namespace lipscope

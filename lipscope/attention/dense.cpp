@@ -48,6 +48,14 @@ Head cut(const AttentionWeights& w, const AttentionOptions& o, Index slot) {
   return head;
 }
 
+Index tokens_seen(const AttentionOptions& o, Index i, Index n) {
+  return o.seen.empty() ? visible(o.mask, i, n) : o.seen[i];
+}
+
+double log_mass(const AttentionOptions& o, Index j) {
+  return o.log_mass.size() == 0 ? 0.0 : o.log_mass[j];
+}
+
 // s_ij, straight from the definition
 double score(const Head& head, Kind kind, const Row& xi, const Row& xj) {
   const Row q = xi * head.wq + head.bq, k = xj * head.wk + head.bk;
@@ -65,16 +73,20 @@ void add_head(const Head& head, const AttentionOptions& o, const Matrix& x,
   const Matrix value = o.kind == Kind::l2 ? Matrix(A * head.v) : head.v;
 
   for (Index i = 0; i < n; ++i) {
-    const Index seen = visible(o.mask, i, n);
+    const Index seen = tokens_seen(o, i, n);
     const Row xi = x.row(i);
     Row p(seen);
-    for (Index j = 0; j < seen; ++j) p[j] = score(head, o.kind, xi, x.row(j));
+    for (Index j = 0; j < seen; ++j)
+      p[j] = score(head, o.kind, xi, x.row(j)) + log_mass(o, j);
     p = (p.array() - p.maxCoeff()).exp();
     p /= p.sum();
 
     const Row m = p * x.topRows(seen);
     const Matrix centred = x.topRows(seen).rowwise() - m;
     const Matrix cov = centred.transpose() * p.asDiagonal() * centred;
+    const Matrix own = (o.kind == Kind::dot ? 1.0 : 2.0) * A * cov;
+    // (a token need not see itself to move with its own query)
+    jacobian.block(i * e, i * d, e, d) += (own * value).transpose();
 
     for (Index j = 0; j < seen; ++j) {
       const Row xj = x.row(j);
@@ -87,8 +99,7 @@ void add_head(const Head& head, const AttentionOptions& o, const Matrix& x,
         pull = (2.0 / root) *
                (xi * head.wq + head.bq - xj * head.wk - head.bk) *
                head.wk.transpose();
-      Matrix B = p[j] * (identity + pull.transpose() * (xj - m));
-      if (i == j) B += (o.kind == Kind::dot ? 1.0 : 2.0) * A * cov;
+      const Matrix B = p[j] * (identity + pull.transpose() * (xj - m));
       jacobian.block(i * e, j * d, e, d) += (B * value).transpose();
     }
   }
@@ -150,12 +161,13 @@ void add_head_by_scores(const Head& head, const AttentionOptions& o,
   }
 
   for (Index i = 0; i < n; ++i) {
-    const Index seen = visible(o.mask, i, n);
+    const Index seen = tokens_seen(o, i, n);
     Row p(seen), slope(seen), centre = Row::Zero(head.wv.cols());
     for (Index j = 0; j < seen; ++j)
       p[j] = scale * (l2 ? -(q[i].value - k[j].value).squaredNorm()
                          : q[i].value.dot(k[j].value));
     if (o.kind != Kind::sigmoid) {
+      for (Index j = 0; j < seen; ++j) p[j] += log_mass(o, j);
       p = (p.array() - p.maxCoeff()).exp();
       p /= p.sum();
       slope = p;

@@ -24,6 +24,42 @@ MatrixOf<Real> weights_derivative(const HeadState<Real>& head,
              : softmax_derivative(head.p, std::move(t));
 }
 
+// Cotangents of scores and of their tangents
+template <class Real>
+struct ScoreCotangents {
+  MatrixOf<Real> s, ds;
+};
+
+// dP = P∘(dS − r), r = rowsum(P∘dS). From gdP, the cotangent of dP, and gP,
+// what P has of its own:
+//
+//   gdS = P∘(gdP − ρ),  ρ = rowsum(P∘gdP)
+//   gP += gdP∘(dS − r) − ρ dS            (P stands in dP itself and in r)
+//   gS  = P∘(gP − rowsum(P∘gP))
+template <class Real>
+ScoreCotangents<Real> back_through_softmax(const MatrixOf<Real>& p,
+                                           const MatrixOf<Real>& ds,
+                                           const MatrixOf<Real>& gdp,
+                                           MatrixOf<Real> gp) {
+  for (Index i = 0; i < p.rows(); ++i) {
+    const Real r = p.row(i).dot(ds.row(i));
+    const Real rho = p.row(i).dot(gdp.row(i));
+    gp.row(i).array() +=
+        gdp.row(i).array() * (ds.row(i).array() - r) - rho * ds.row(i).array();
+  }
+  return {softmax_derivative(p, std::move(gp)), softmax_derivative(p, gdp)};
+}
+
+// dP = P(1 − P)∘dS, entry by entry; d/dP of it is (1 − 2P)∘dS
+template <class Real>
+ScoreCotangents<Real> back_through_sigmoid(const MatrixOf<Real>& p,
+                                           const MatrixOf<Real>& ds,
+                                           const MatrixOf<Real>& gdp,
+                                           MatrixOf<Real> gp) {
+  gp.array() += gdp.array() * (1 - 2 * p.array()) * ds.array();
+  return {sigmoid_derivative(p, std::move(gp)), sigmoid_derivative(p, gdp)};
+}
+
 }  // namespace
 
 template <class Real>
@@ -31,12 +67,17 @@ HeadState<Real> head_state(HeadFeatures<Real> at, Weighting weighting) {
   MatrixOf<Real> scores = multiply(as_is(at.q), transposed(at.k));
   if (!scores.allFinite())
     throw RunError("attention: the scores overflow; the tokens are too large");
-  MatrixOf<Real> p =
-      weighting.sigmoid_shift
-          ? sigmoid_rows(std::move(scores), weighting.mask,
-                         static_cast<Real>(*weighting.sigmoid_shift))
-          : softmax_rows(std::move(scores), weighting.mask);
-  return {std::move(at), std::move(p), weighting};
+  if (weighting.log_mass.size() > 0)
+    scores.rowwise() += weighting.log_mass.transpose().template cast<Real>();
+  MatrixOf<Real> p;
+  if (weighting.sigmoid_shift)
+    p = sigmoid_rows(std::move(scores), weighting.mask,
+                     static_cast<Real>(*weighting.sigmoid_shift));
+  else if (weighting.seen.empty())
+    p = softmax_rows(std::move(scores), weighting.mask);
+  else
+    p = softmax_rows(std::move(scores), weighting.seen);
+  return {std::move(at), std::move(p), std::move(weighting)};
 }
 
 template <class Real>
@@ -67,6 +108,37 @@ HeadFeatures<Real> head_cotangent(const HeadState<Real>& head,
           .v = multiply(transposed(head.p), as_is(gy))};
 }
 
+template <class Real>
+TangentCotangent<Real> head_tangent_cotangent(const HeadState<Real>& head,
+                                              const HeadFeatures<Real>& d,
+                                              const MatrixOf<Real>& gy) {
+  const HeadFeatures<Real>& at = head.at;
+  // dS = dq kᵀ + q dkᵀ, as in head_tangent
+  MatrixOf<Real> ds = multiply(as_is(d.q), transposed(at.k));
+  gemm(as_is(at.q), transposed(d.k), view(ds), Into::add);
+
+  // dy = dP v + P dv
+  const MatrixOf<Real> gdp = multiply(as_is(gy), transposed(at.v));
+  MatrixOf<Real> gp = multiply(as_is(gy), transposed(d.v));
+  const MatrixOf<Real> dp = weights_derivative(head, ds);
+  const ScoreCotangents<Real> g =
+      head.weighting.sigmoid_shift
+          ? back_through_sigmoid(head.p, ds, gdp, std::move(gp))
+          : back_through_softmax(head.p, ds, gdp, std::move(gp));
+
+  TangentCotangent<Real> back;
+  back.d = {.q = multiply(as_is(g.ds), as_is(at.k)),
+            .k = multiply(transposed(g.ds), as_is(at.q)),
+            .v = multiply(transposed(head.p), as_is(gy))};
+  // S = q kᵀ, and dS once more
+  back.at = {.q = multiply(as_is(g.s), as_is(at.k)),
+             .k = multiply(transposed(g.s), as_is(at.q)),
+             .v = multiply(transposed(dp), as_is(gy))};
+  gemm(as_is(g.ds), as_is(d.k), view(back.at.q), Into::add);
+  gemm(transposed(g.ds), as_is(d.q), view(back.at.k), Into::add);
+  return back;
+}
+
 template HeadState<float> head_state(HeadFeatures<float>, Weighting);
 template HeadState<double> head_state(HeadFeatures<double>, Weighting);
 template MatrixOf<float> head_forward(const HeadState<float>&);
@@ -79,5 +151,11 @@ template HeadFeatures<float> head_cotangent(const HeadState<float>&,
                                             const MatrixOf<float>&);
 template HeadFeatures<double> head_cotangent(const HeadState<double>&,
                                              const MatrixOf<double>&);
+template TangentCotangent<float> head_tangent_cotangent(
+    const HeadState<float>&, const HeadFeatures<float>&,
+    const MatrixOf<float>&);
+template TangentCotangent<double> head_tangent_cotangent(
+    const HeadState<double>&, const HeadFeatures<double>&,
+    const MatrixOf<double>&);
 
 }  // namespace lipscope

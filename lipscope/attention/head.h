@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "lipscope/attention/weights.h"
 
@@ -19,6 +20,17 @@ namespace lipscope {
 struct Weighting {
   Mask mask = Mask::none;
   std::optional<double> sigmoid_shift = {};
+  /// log w_j, added to the scores of key j: P_ij ∝ w_j e^{s_ij}; empty: none.
+  /// Not with a shift.
+  Vector log_mass = {};
+  /// Row i sees the first seen[i] tokens, whatever the mask; empty: as the mask
+  /// says. Not with a shift.
+  std::vector<Index> seen = {};
+
+  /// How many of n tokens row i sees, from the first on.
+  Index visible(Index i, Index n) const {
+    return seen.empty() ? lipscope::visible(mask, i, n) : seen[i];
+  }
 };
 
 /// What a head compares (q, k) and mixes (v), row for token; also their
@@ -51,5 +63,20 @@ MatrixOf<Real> head_tangent(const HeadState<Real>& head,
 template <class Real>
 HeadFeatures<Real> head_cotangent(const HeadState<Real>& head,
                                   const MatrixOf<Real>& gy);
+
+/// Gradients of ⟨gy, dy⟩, dy = head_tangent(head, d), by the features and by
+/// their tangents.
+template <class Real>
+struct TangentCotangent {
+  HeadFeatures<Real> at, d;
+};
+
+/// The reverse pass over head_tangent. Where head_cotangent answers how dy
+/// depends on d alone, this also says how it depends on the point: second
+/// derivatives of the head, contracted with d and gy.
+template <class Real>
+TangentCotangent<Real> head_tangent_cotangent(const HeadState<Real>& head,
+                                              const HeadFeatures<Real>& d,
+                                              const MatrixOf<Real>& gy);
 
 }  // namespace lipscope

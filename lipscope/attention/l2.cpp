@@ -50,6 +50,14 @@ HeadFeatures<Real> l2_features_cotangent(const HeadFeatures<Real>& at,
   return out;
 }
 
+template <class Real>
+MatrixOf<Real> l2_features_bend(const HeadFeatures<Real>& d,
+                                const HeadFeatures<Real>& gd) {
+  const Index k = d.k.cols();
+  const Real root = std::sqrt(static_cast<Real>(k));
+  return (-2 / root) * (gd.k.col(k).asDiagonal() * d.k);
+}
+
 Matrix l2_value(const AttentionWeights& w) {
   const Index k = w.query_width(), width = w.value_width();
   Matrix value(w.value.rows(), w.heads * width);
@@ -73,5 +81,9 @@ template HeadFeatures<float> l2_features_cotangent(const HeadFeatures<float>&,
                                                    const HeadFeatures<float>&);
 template HeadFeatures<double> l2_features_cotangent(
     const HeadFeatures<double>&, const HeadFeatures<double>&);
+template MatrixOf<float> l2_features_bend(const HeadFeatures<float>&,
+                                          const HeadFeatures<float>&);
+template MatrixOf<double> l2_features_bend(const HeadFeatures<double>&,
+                                           const HeadFeatures<double>&);
 
 }  // namespace lipscope

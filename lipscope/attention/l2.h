@@ -28,6 +28,12 @@ template <class Real>
 HeadFeatures<Real> l2_features_cotangent(const HeadFeatures<Real>& at,
                                          const HeadFeatures<Real>& g);
 
+/// The features are not linear in k: the gradient by k of ⟨gd,
+/// features_tangent(d)⟩, which is −(2/√k) gd_last dk, row by row.
+template <class Real>
+MatrixOf<Real> l2_features_bend(const HeadFeatures<Real>& d,
+                                const HeadFeatures<Real>& gd);
+
 /// The value weights that tied L2 attention applies to the tokens, A_h W_V for
 /// each of the H heads [d×H·w], A_h = W_Q W_Qᵀ/√k. Without the factor A_h the
 /// map is not Lipschitz: along null(W_Q) tokens grow and the weights do not

@@ -21,6 +21,14 @@ struct AttentionOptions {
   /// Not for Kind::l2: rotated tokens can be near each other while their values
   /// are far apart, and the map would not be Lipschitz any more.
   std::optional<double> rope_theta = {};
+  /// Tokens that weigh: P_ij ∝ w_j e^{s_ij} with log w_j here, one for each of
+  /// the n tokens of a sequence; empty: all alike. Not for Kind::sigmoid, where
+  /// weights are not shares of a whole.
+  Vector log_mass = {};
+  /// Token i sees the first seen[i] ≥ 1 of the n tokens, whatever the mask says
+  /// (tokens that share a position, tokens that look and are not looked at);
+  /// empty: as the mask says. Not for Kind::sigmoid.
+  std::vector<Index> seen = {};
   int threads = 0;  ///< 0: all cores
   /// Bytes that a Jacobian may keep of attention weights; beyond them they are
   /// rebuilt tile by tile at every product. 0: a quarter of the machine's.
@@ -46,6 +54,14 @@ class MultiHeadAttention final : public Map<Real> {
   MatrixOf<Real> operator()(const MatrixOf<Real>& x) const override;
   std::unique_ptr<LinearOperator<Real>> linearize(
       const MatrixOf<Real>& x) const override;
+
+  /// The gradient by X of ⟨u, J(X) v⟩, [n×d], for directions v of the input and
+  /// u of the output that stand still: where v and u are the top singular pair,
+  /// that of ‖J(X)‖₂. A reverse pass over the product J v, for every kind, mask
+  /// and option; it costs about four products, and n² memory for each head.
+  MatrixOf<Real> tangent_gradient(const MatrixOf<Real>& x,
+                                  const VectorOf<Real>& v,
+                                  const VectorOf<Real>& u) const;
 
  private:
   class Jacobian;

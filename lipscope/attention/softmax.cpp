@@ -1,14 +1,25 @@
 #include "lipscope/attention/softmax.h"
 
+#include <utility>
+
 namespace lipscope {
 
 template <class Real>
 MatrixOf<Real> softmax_rows(MatrixOf<Real> scores, Mask mask) {
+  std::vector<Index> seen(scores.rows());
+  for (Index i = 0; i < scores.rows(); ++i)
+    seen[i] = visible(mask, i, scores.cols());
+  return softmax_rows(std::move(scores), seen);
+}
+
+template <class Real>
+MatrixOf<Real> softmax_rows(MatrixOf<Real> scores,
+                            const std::vector<Index>& seen_counts) {
   const Index n = scores.cols();
   for (Index i = 0; i < scores.rows(); ++i) {
     // Adding −∞ to hidden scores would not do: Eigen's vectorised exp clamps
     // its argument, and exp(−∞) comes out as a denormal (≈ 5e-309), not as 0.
-    const Index seen_count = visible(mask, i, n);
+    const Index seen_count = seen_counts[i];
     auto seen = scores.row(i).head(seen_count);
     const Real largest = seen.maxCoeff();
     seen.array() = (seen.array() - largest).exp();
@@ -30,6 +41,10 @@ MatrixOf<Real> softmax_derivative(const MatrixOf<Real>& p, MatrixOf<Real> t) {
 
 template MatrixOf<float> softmax_rows(MatrixOf<float>, Mask);
 template MatrixOf<double> softmax_rows(MatrixOf<double>, Mask);
+template MatrixOf<float> softmax_rows(MatrixOf<float>,
+                                      const std::vector<Index>&);
+template MatrixOf<double> softmax_rows(MatrixOf<double>,
+                                       const std::vector<Index>&);
 template MatrixOf<float> softmax_derivative(const MatrixOf<float>&,
                                             MatrixOf<float>);
 template MatrixOf<double> softmax_derivative(const MatrixOf<double>&,

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "lipscope/attention/weights.h"
 
 namespace lipscope {
@@ -8,6 +10,11 @@ namespace lipscope {
 /// 0. Shifted by the largest visible score, so that nothing overflows.
 template <class Real>
 MatrixOf<Real> softmax_rows(MatrixOf<Real> scores, Mask mask);
+
+/// The same where row i sees the first seen[i] tokens.
+template <class Real>
+MatrixOf<Real> softmax_rows(MatrixOf<Real> scores,
+                            const std::vector<Index>& seen);
 
 /// The row-wise product with the softmax Jacobian diag(p) − p pᵀ at p.
 /// It is symmetric: the same function pushes tangents forward and pulls

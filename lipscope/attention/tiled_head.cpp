@@ -19,29 +19,36 @@ struct TiledHead<Real>::Tile {
 // A tile holds about 2¹⁶ numbers: with its twin in tangent and cotangent it
 // fits the second-level cache, and at least 32 rows keep the products busy.
 template <class Real>
-auto TiledHead<Real>::tiles(Index n, Mask mask) -> std::vector<Tile> {
+auto TiledHead<Real>::tiles(Index n, const Weighting& weighting)
+    -> std::vector<Tile> {
   const Index height = std::clamp<Index>((Index{1} << 16) / n, 32, 128);
   std::vector<Tile> all;
   for (Index i = 0; i < n; i += height) {
     const Index rows = std::min(height, n - i);
-    all.push_back({i, rows, visible(mask, i + rows - 1, n)});
+    Index cols = 0;
+    for (Index r = 0; r < rows; ++r)
+      cols = std::max(cols, weighting.visible(i + r, n));
+    all.push_back({i, rows, cols});
   }
   return all;
 }
 
 template <class Real>
-Index TiledHead<Real>::weights_kept(Index n, Mask mask) {
+Index TiledHead<Real>::weights_kept(Index n, const Weighting& weighting) {
   Index numbers = 0;
-  for (const Tile& t : tiles(n, mask)) numbers += t.rows * t.cols;
+  for (const Tile& t : tiles(n, weighting)) numbers += t.rows * t.cols;
   return numbers;
 }
 
-// S = q kᵀ on the tile
+// S = q kᵀ on the tile, with what the keys' masses add
 template <class Real>
 MatrixOf<Real> TiledHead<Real>::scores(const Tile& t) const {
   MatrixOf<Real> s(t.rows, t.cols);
   gemm<Real>(as_is(view(at_.q, t.of_rows(at_.q.cols()))),
              transposed(view(at_.k, t.of_seen(at_.k.cols()))), view(s));
+  if (weighting_.log_mass.size() > 0)
+    s.rowwise() +=
+        weighting_.log_mass.head(t.cols).transpose().template cast<Real>();
   return s;
 }
 
@@ -49,14 +56,14 @@ template <class Real>
 TiledHead<Real>::TiledHead(HeadFeatures<Real> at, Weighting weighting,
                            Keep keep)
     : at_(std::move(at)),
-      weighting_(weighting),
+      weighting_(std::move(weighting)),
       largest_(at_.q.rows()),
       shares_(at_.q.rows()) {
   const Index n = at_.q.rows();
-  for (const Tile& t : tiles(n, weighting.mask)) {
+  for (const Tile& t : tiles(n, weighting_)) {
     MatrixOf<Real> p = scores(t);
     for (Index r = 0; r < t.rows; ++r) {
-      const auto seen = p.row(r).head(visible(weighting.mask, t.begin + r, n));
+      const auto seen = p.row(r).head(weighting_.visible(t.begin + r, n));
       const Real largest = seen.maxCoeff();
       if (!std::isfinite(largest) || !std::isfinite(seen.sum()))
         throw RunError(
@@ -73,7 +80,7 @@ TiledHead<Real>::TiledHead(HeadFeatures<Real> at, Weighting weighting,
 template <class Real>
 MatrixOf<Real> TiledHead<Real>::value() const {
   MatrixOf<Real> y(at_.v.rows(), at_.v.cols()), scratch;
-  for (const Tile& t : tiles(at_.q.rows(), weighting_.mask))
+  for (const Tile& t : tiles(at_.q.rows(), weighting_))
     gemm<Real>(as_is(weights(t, scratch)),
                as_is(view(at_.v, t.of_seen(at_.v.cols()))),
                view(y, t.of_rows(y.cols())));
@@ -87,7 +94,7 @@ MatrixOf<Real> TiledHead<Real>::mean_covariance() const {
   both << at_.k, at_.v;
   MatrixOf<Real> c = MatrixOf<Real>::Zero(m, w);
   VectorOf<Real> seen = VectorOf<Real>::Zero(n);  // Σ_i P_ij
-  for (const Tile& t : tiles(n, weighting_.mask)) {
+  for (const Tile& t : tiles(n, weighting_)) {
     const ConstView<Real> p = weights(t, scratch);
     seen.head(t.cols) += p.colwise().sum().transpose();
     means.resize(t.rows, m + w);  // k̄ and y
@@ -104,8 +111,7 @@ template <class Real>
 void TiledHead<Real>::weigh(const Tile& t, MatrixOf<Real>& s) const {
   const std::optional<double> shift = weighting_.sigmoid_shift;
   for (Index r = 0; r < t.rows; ++r) {
-    const Index seen_count =
-        visible(weighting_.mask, t.begin + r, at_.q.rows());
+    const Index seen_count = weighting_.visible(t.begin + r, at_.q.rows());
     auto seen = s.row(r).head(seen_count);
     if (shift)
       seen.array() =
@@ -154,7 +160,7 @@ void TiledHead<Real>::tangent(const ConstHeadViews<Real>& d,
   right << at_.k, d.k;
 
   MatrixOf<Real> ds, scratch;
-  for (const Tile& t : tiles(n, weighting_.mask)) {
+  for (const Tile& t : tiles(n, weighting_)) {
     ds.resize(t.rows, t.cols);
     gemm<Real>(as_is(view(std::as_const(left), t.of_rows(2 * m))),
                transposed(view(std::as_const(right), t.of_seen(2 * m))),
@@ -174,7 +180,7 @@ template <class Real>
 void TiledHead<Real>::cotangent(const ConstView<Real>& gy,
                                 HeadViews<Real> g) const {
   const Index n = at_.q.rows(), m = at_.q.cols(), w = at_.v.cols();
-  const std::vector<Tile> all = tiles(n, weighting_.mask);
+  const std::vector<Tile> all = tiles(n, weighting_);
   // what the first tile does not see of k and v, later ones add to
   const Index unseen = n - all.front().cols;
   g.k.bottomRows(unseen).setZero();

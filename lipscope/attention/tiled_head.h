@@ -54,12 +54,12 @@ class TiledHead {
   void cotangent(const ConstView<Real>& gy, HeadViews<Real> g) const;
 
   /// How many numbers Keep::weights keeps of P, for n tokens.
-  static Index weights_kept(Index n, Mask mask);
+  static Index weights_kept(Index n, const Weighting& weighting);
 
  private:
   struct Tile;  // rows [begin, begin + rows) of P, and its visible columns
 
-  static std::vector<Tile> tiles(Index n, Mask mask);
+  static std::vector<Tile> tiles(Index n, const Weighting& weighting);
   MatrixOf<Real> scores(const Tile& tile) const;
   ConstView<Real> weights(const Tile& tile, MatrixOf<Real>& scratch) const;
   void weigh(const Tile& tile, MatrixOf<Real>& scores) const;

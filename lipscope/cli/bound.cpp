@@ -45,7 +45,6 @@ void declare(CLI::App& app, Options& o) {
       "ever more strongly.");
   declare_weights(app, o.source);
   declare_token_set(app, o.source);
-  o.selection.token_norm = true;
   declare_selection(app, o.selection);
   app.add_option("--seed", o.source.seed, "of random weights")
       ->capture_default_str()

@@ -11,6 +11,8 @@ using Run = std::function<int()>;
 /// Each declares its options on `app` and says what to run.
 Run measure_command(CLI::App& app);
 Run bound_command(CLI::App& app);
+Run search_command(CLI::App& app);
+Run meanfield_command(CLI::App& app);
 Run doctor_command(CLI::App& app);
 
 }  // namespace lipscope::cli

@@ -55,6 +55,10 @@ int main(int argc, char** argv) {
       measure_command);
   add("bound", "every bound from above, from weights, length and radius",
       bound_command);
+  add("search", "the inputs at which a layer reacts most, over a region",
+      search_command);
+  add("meanfield", "tokens with masses: constants in the Wasserstein distance",
+      meanfield_command);
   add("doctor", "this machine, its libraries and speed, and a self-test",
       doctor_command);
 

@@ -10,7 +10,9 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <tuple>
 
+#include "lipscope/cli/answer.h"
 #include "lipscope/cli/certificates.h"
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/measured_table.h"
@@ -18,12 +20,14 @@
 #include "lipscope/cli/points.h"
 #include "lipscope/cli/question.h"
 #include "lipscope/cli/selection.h"
+#include "lipscope/cli/solver.h"
 #include "lipscope/cli/subject.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/parallel.h"
 #include "lipscope/io/npy.h"
 #include "lipscope/spectral/estimate.h"
 #include "lipscope/spectral/inf_norm.h"
+#include "lipscope/spectral/token_norm.h"
 
 namespace lipscope::cli {
 namespace {
@@ -55,26 +59,7 @@ void declare(CLI::App& app, Options& o) {
   declare_selection(app, o.selection);
 
   const char* group = "How hard to try";
-  app.add_option("--tolerance", o.solver.tolerance,
-                 "done when the relative residual is below this")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--max-steps", o.solver.max_steps,
-                 "Golub-Kahan steps before giving up")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--enclose", o.solver.enclose,
-                 "go on until 'upper (whp)' is within this factor of 'lower', "
-                 "e.g. 1.05")
-      ->check(CLI::Range(1.0 + 1e-6, 1e6))
-      ->group(group);
-  app.add_option("--delta", o.solver.delta,
-                 "chance with which 'upper (whp)' may fail")
-      ->check(CLI::Range(1e-300, 0.5))
-      ->capture_default_str()
-      ->group(group);
+  declare_solver(app, o.solver, group);
   app.add_option(
          "--certificate", o.certificate,
          "what proves 'upper' where the Jacobian is too large to decompose. "
@@ -89,16 +74,7 @@ void declare(CLI::App& app, Options& o) {
                  "stop after this many seconds with what was found")
       ->check(CLI::PositiveNumber)
       ->group(group);
-  app.add_flag("--strict", o.strict, "exit code 3 if anything did not converge")
-      ->group(group);
-  app.add_option("--seed", o.source.seed,
-                 "of random weights, tokens and starting vectors")
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--threads", o.solver.threads, "0: all cores")
-      ->check(CLI::Range(0, 4096))
-      ->capture_default_str()
-      ->group(group);
+  declare_effort(app, o.strict, o.source.seed, o.solver.threads, group);
 
   app.add_option(
          "--memory", o.memory,
@@ -129,41 +105,6 @@ Record question(const Options& o, const Subject& subject, const Selection& s,
   r.dtype = points.dtype();
   if (o.certificate != "auto") r.parameters["certificate"] = o.certificate;
   return r;
-}
-
-// the same of one input
-Record at_input(Record r, const Matrix& x, Index sample) {
-  const Vector norms = x.rowwise().norm();
-  r.n = x.rows();
-  r.sample = sample;
-  r.radius_max = norms.maxCoeff();
-  r.radius_rms = std::sqrt(norms.squaredNorm() / static_cast<double>(r.n));
-  return r;
-}
-
-// fills in the answer and returns the witness
-Vector answer(Record& r, const Measurement& m) {
-  r.lower = m.lower;
-  r.lower_by = m.lower_by;
-  r.upper = m.upper;
-  if (m.upper && *m.upper > 0) r.upper_log10 = std::log10(*m.upper);
-  r.upper_by = m.upper_by;
-  r.upper_whp = m.upper_whp;
-  r.residual = m.residual;
-  r.steps = m.steps;
-  r.converged = m.converged;
-  return m.direction;
-}
-
-// every row is summed, so the value is the norm itself up to rounding, for
-// which the bound from above leaves room
-Vector answer(Record& r, const InfNorm& m) {
-  r.lower = m.value;
-  r.lower_by = r.upper_by = "row-sweep";
-  r.upper = m.value * (1 + 1e-9);
-  if (m.value > 0) r.upper_log10 = std::log10(*r.upper);
-  r.steps = m.rows;
-  return m.direction;
 }
 
 // so many jobs keep all threads busy to the end
@@ -220,12 +161,7 @@ class Measuring final {
   }
 
  private:
-  Index total() const {
-    Index inputs = 0;
-    for (const Group& group : points_.groups()) inputs += group.count;
-    return inputs * static_cast<Index>(selection_.layers.size() *
-                                       selection_.heads.size());
-  }
+  Index total() const { return inputs(points_, selection_); }
 
   double elapsed() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() -
@@ -277,12 +213,12 @@ class Measuring final {
   void prepare(const Job& job) {
     if (!maps_.keeps_layers() && job.part.layer != layer_made_) made_.clear();
     layer_made_ = job.part.layer;
-    const bool rows = selection_.norm == "inf";
-    const Index count = rows ? 1 : job.group.count;
+    const bool alone = selection_.norm != "2";  // a sequence at a time, in f64
+    const Index count = alone ? 1 : job.group.count;
     MadeMaps& made = made_[{job.part, count}];
     if (!made.witness) {
       made.witness = maps_.make<double>(job.part.layer, job.part.head, count);
-      if (!rows)
+      if (!alone)
         made.search = maps_.make<float>(job.part.layer, job.part.head, count);
     }
     certificates_.prepare(job.part.layer, job.part.head);
@@ -336,12 +272,17 @@ class Measuring final {
   Vector answer(Job& job, const std::string& doing) {
     const Index n = job.group.n, count = job.group.count;
     std::vector<Vector> directions;
-    if (selection_.norm == "inf") {
+    if (selection_.norm != "2") {
       const Map<double>& f = *made_.at({job.part, 1}).witness;
-      for (Index i = 0; i < count; ++i)
-        directions.push_back(cli::answer(
-            job.records[i], inf_norm(*f.linearize(job.x.middleRows(i * n, n)),
-                                     {.threads = o_.solver.threads})));
+      for (Index i = 0; i < count; ++i) {
+        const OperatorPtr<double> j = f.linearize(job.x.middleRows(i * n, n));
+        directions.push_back(
+            selection_.norm == "inf"
+                ? cli::answer(job.records[i],
+                              inf_norm(*j, {.threads = o_.solver.threads}))
+                : cli::answer(job.records[i],
+                              token_norm(*j, n, {.seed = o_.source.seed})));
+      }
       return directions.front();
     }
     const MadeMaps& made = made_.at({job.part, count});
@@ -392,7 +333,13 @@ class Measuring final {
   }
 
   void finish() {
-    for (const auto& [part, points] : growth_) {
+    for (auto& [part, points] : growth_) {
+      // in one order, whether they were measured now or before
+      std::sort(points.begin(), points.end(),
+                [](const GrowthPoint& a, const GrowthPoint& b) {
+                  return std::tie(a.n, a.value, a.radius) <
+                         std::tie(b.n, b.value, b.radius);
+                });
       const std::optional<GrowthFit> fit = fit_growth(points);
       if (!fit) continue;
       GrowthRecord g{question(o_, subject_, selection_, points_), *fit};

@@ -237,4 +237,11 @@ std::vector<Matrix> Points::through_model(const Group& group,
   return inputs;
 }
 
+Index inputs(const Points& points, const Selection& selection) {
+  Index count = 0;
+  for (const Group& group : points.groups()) count += group.count;
+  return count *
+         static_cast<Index>(selection.layers.size() * selection.heads.size());
+}
+
 }  // namespace lipscope::cli

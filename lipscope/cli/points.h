@@ -65,4 +65,7 @@ class Points {
   Passes<double> passes_f64_;
 };
 
+/// How many measurements there are: inputs times layers times heads.
+Index inputs(const Points& points, const Selection& selection);
+
 }  // namespace lipscope::cli

@@ -75,10 +75,10 @@ void declare_selection(CLI::App& app, SelectionOptions& o) {
                  "none, causal, or auto (the model's own; none for a layer)")
       ->capture_default_str()
       ->group(group);
+  if (!o.norms) return;
   app.add_option("--norm", o.norm,
-                 std::string("2: of the whole sequence; inf: of its largest "
-                             "entry") +
-                     (o.token_norm ? "; token: of its longest token" : ""))
+                 "2: of the whole sequence; inf: of its largest entry; token: "
+                 "of its longest token")
       ->capture_default_str()
       ->group(group);
 }
@@ -100,14 +100,9 @@ Selection select(const SelectionOptions& o, const SourceOptions& source,
         "masks are not supported",
         o.mask));
 
-  if (o.norm == "token" && !o.token_norm)
-    throw InputError(
-        "--norm token: the token norm of a Jacobian has no formula and is not "
-        "measured; expected 2 or inf");
   if (o.norm != "2" && o.norm != "inf" && o.norm != "token")
-    throw InputError(fmt::format("--norm {}: expected 2{} inf{}", o.norm,
-                                 o.token_norm ? "," : " or",
-                                 o.token_norm ? " or token" : ""));
+    throw InputError(
+        fmt::format("--norm {}: expected 2, inf or token", o.norm));
   s.norm = o.norm;
 
   s.layers = {std::nullopt};

@@ -99,6 +99,8 @@ LoneLayer stored_layer(const SourceOptions& o) {
   w.output = matrix("o");
   w.output_bias = vector("o_bias");
   layer.x = matrix("x");
+  layer.mass = vector("mass");
+  layer.position = vector("position");
   if (file.contains("ln_gain"))
     layer.norm =
         NormWeights{.gain = vector("ln_gain"), .bias = vector("ln_bias")};

@@ -16,6 +16,8 @@ enum Stream : std::uint64_t { weight_stream = 0, token_stream = 1 };
 struct LoneLayer {
   AttentionWeights weights;
   Matrix x;  ///< the tokens that came with the weights, or empty
+  /// Of those tokens, for `meanfield`: masses and positions, or empty.
+  Vector mass, position;
   std::optional<NormWeights> norm;  ///< ahead of the layer, if it is known
 };
 

@@ -79,17 +79,8 @@ std::uint64_t share_of_memory(std::uint64_t asked, Index layers) {
 template <class Real>
 MapPtr<Real> attention_map(const LayerWeights& layer, bool project,
                            const ModelMapOptions& o) {
-  const AttentionOptions options{.kind = o.kind,
-                                 .mask = o.mask.value_or(layer.mask),
-                                 .heads = o.heads,
-                                 .project = project,
-                                 .sequences = o.sequences,
-                                 .cosine = o.cosine,
-                                 .rope_theta = layer.rope_theta,
-                                 .threads = o.threads,
-                                 .memory = o.memory};
-  return std::make_unique<MultiHeadAttention<Real>>(attention_of(layer, o.kind),
-                                                    options);
+  return std::make_unique<MultiHeadAttention<Real>>(
+      attention_of(layer, o.kind), attention_options(layer, project, o));
 }
 
 // f as a sub-layer: x + f(norm x), or norm(x + f(x))
@@ -103,6 +94,19 @@ MapPtr<Real> sublayer(MapPtr<Real> f, const NormWeights& norm, bool pre_norm) {
 }
 
 }  // namespace
+
+AttentionOptions attention_options(const LayerWeights& layer, bool project,
+                                   const ModelMapOptions& o) {
+  return {.kind = o.kind,
+          .mask = o.mask.value_or(layer.mask),
+          .heads = o.heads,
+          .project = project,
+          .sequences = o.sequences,
+          .cosine = o.cosine,
+          .rope_theta = layer.rope_theta,
+          .threads = o.threads,
+          .memory = o.memory};
+}
 
 std::string name_of(MapName map) {
   switch (map) {

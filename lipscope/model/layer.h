@@ -56,6 +56,10 @@ struct ModelMapOptions {
   std::uint64_t memory = 0;  ///< for attention weights, see AttentionOptions
 };
 
+/// How the attention of a layer runs, after the output projection or before it.
+AttentionOptions attention_options(const LayerWeights& layer, bool project,
+                                   const ModelMapOptions& options);
+
 /// A map of one layer; MapName::model is not one.
 template <class Real>
 MapPtr<Real> layer_map(const LayerWeights& layer, MapName map,

@@ -3,26 +3,10 @@
 #include <optional>
 #include <vector>
 
+#include "lipscope/attention/head_weights.h"
 #include "lipscope/attention/layer_norm.h"
-#include "lipscope/attention/weights.h"
 
 namespace lipscope {
-
-/// The parameters of one head, cut out of its layer.
-struct HeadWeights {
-  Matrix query, key;                        ///< [d×k]
-  Matrix value;                             ///< [d×w]
-  Matrix output;                            ///< [w×e], or empty
-  Vector query_bias, key_bias, value_bias;  ///< zero where the layer has none
-};
-
-/// Head h. Tied L2 attention has its queries for keys.
-HeadWeights head(const AttentionWeights& weights, Index h);
-
-/// The chosen heads, or all if none are named; throws unless each is there
-/// once.
-std::vector<Index> chosen_heads(const AttentionWeights& weights,
-                                const std::vector<Index>& heads);
 
 /// How large a token can leave a norm layer, x = zΓ + β with |z| ≤ √D (and, of
 /// LayerNorm, with mean zero): √D max|γ| + |β|.

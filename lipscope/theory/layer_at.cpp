@@ -17,6 +17,8 @@ LayerParts layer_parts(const AttentionWeights& weights,
           name_of(options.kind));
   require(!options.rope_theta,
           "certificate: none is proved for rotary positions");
+  require(options.log_mass.size() == 0 && options.seen.empty(),
+          "certificate: none is proved for tokens with masses");
   require(options.sequences == 1, "certificate: {} sequences, it takes one",
           options.sequences);
   require_sound(weights, options.kind);

@@ -25,16 +25,6 @@ AttentionWeights alone(const AttentionWeights& weights, Index h) {
           .output_bias = {}};
 }
 
-AttentionOptions attention_options(const LayerWeights& layer, bool project,
-                                   const ModelMapOptions& o) {
-  return {.kind = o.kind,
-          .mask = o.mask.value_or(layer.mask),
-          .heads = o.heads,
-          .project = project,
-          .cosine = o.cosine,
-          .threads = o.threads};
-}
-
 }  // namespace
 
 Magnitude norm_layer_at(const NormWeights& norm, const Matrix& x) {

@@ -66,6 +66,8 @@ INSTANTIATE_TEST_SUITE_P(Layers, EveryLayer,
                          testing::ValuesIn(test::all_layer_cases()));
 INSTANTIATE_TEST_SUITE_P(GroupedAndRotated, EveryLayer,
                          testing::ValuesIn(test::grouped_and_rotated_cases()));
+INSTANTIATE_TEST_SUITE_P(Weighed, EveryLayer,
+                         testing::ValuesIn(test::weighed_cases()));
 
 TEST(MultiHeadAttention, DerivativeHoldsAtTokensOfSizeOneHundred) {
   // small enough weights that P is not one-hot, so that there is something to
@@ -260,6 +262,58 @@ TEST(MultiHeadAttention, WithoutQueriesAttendsUniformly) {
   EXPECT_LT(relative(masked(x).row(1), 0.5 * (x.row(0) + x.row(1)) *
                                            weights.value * weights.output),
             1e-14);
+}
+
+TEST(MultiHeadAttention, MassesActAsRepeatedTokens) {
+  for (const LayerCase& c : test::weighed_cases()) {
+    if (c.mask == Mask::causal) continue;
+    const AttentionWeights weights = test::random_layer(c);
+    const Matrix x = test::random_tokens(c);
+    const MultiHeadAttention<double> plain(weights, {.kind = c.kind});
+    const MultiHeadAttention<double> equal(
+        weights, {.kind = c.kind, .log_mass = Vector::Constant(c.n, -3.0)});
+    EXPECT_LT(relative(equal(x), plain(x)), 1e-14) << c.name();
+
+    // masses 1 … n: token j stands j + 1 times in the sequence
+    Vector mass(c.n);
+    std::vector<Index> times;
+    for (Index j = 0; j < c.n; ++j) {
+      mass[j] = static_cast<double>(j + 1);
+      times.insert(times.end(), j + 1, j);
+    }
+    const MultiHeadAttention<double> weighed(
+        weights, {.kind = c.kind, .log_mass = mass.array().log()});
+    const Matrix once = weighed(x), repeated = plain(x(times, Eigen::all));
+    EXPECT_LT(relative(repeated, once(times, Eigen::all)), 1e-13) << c.name();
+  }
+}
+
+TEST(MultiHeadAttention, TokensSeeWhatTheyAreTold) {
+  const LayerCase c{.heads = 2, .biases = true};
+  const AttentionWeights weights = test::random_layer(c);
+  const Matrix x = test::random_tokens(c);
+  const MultiHeadAttention<double> plain(weights, {});
+  const MultiHeadAttention<double> causal(weights, {.mask = Mask::causal});
+  const MultiHeadAttention<double> told(weights, {.seen = {1, 2, 3, 4, 5}});
+  EXPECT_EQ(told(x), causal(x));
+  // the last two look at the others and are not looked at
+  const MultiHeadAttention<double> looking(weights, {.seen = {3, 3, 3, 3, 3}});
+  EXPECT_LT(relative(looking(x).topRows(3), plain(x.topRows(3))), 1e-14);
+}
+
+TEST(MultiHeadAttention, RefusesMassesThatDoNotFit) {
+  const LayerCase c{.heads = 2};
+  const AttentionWeights good = test::random_layer(c);
+  const Matrix x = test::random_tokens(c);
+  const auto refuses = [&](const AttentionOptions& o) {
+    EXPECT_THROW(MultiHeadAttention<double>(good, o)(x), std::invalid_argument);
+  };
+  refuses({.log_mass = Vector::Zero(4)});
+  refuses({.log_mass = Vector::Constant(5, -INFINITY)});
+  refuses({.seen = {1, 2, 3}});
+  refuses({.seen = {0, 1, 2, 3, 4}});
+  refuses({.seen = {1, 2, 3, 4, 6}});
+  refuses({.kind = Kind::sigmoid, .log_mass = Vector::Zero(5)});
 }
 
 TEST(MultiHeadAttention, RefusesWhatDoesNotFit) {

@@ -40,11 +40,17 @@ TYPED_TEST(TiledHeadOf, AgreesWithTheReferenceInBothMemoryModes) {
   // one token; less than a tile; whole tiles; tiles and a rest
   for (const Index n : {1, 2, 17, 128, 129, 300, 640})
     for (const Mask mask : {Mask::none, Mask::causal})
-      for (const std::string kind : {"dot", "l2", "sigmoid"}) {
+      for (const std::string kind : {"dot", "l2", "sigmoid", "weighed"}) {
         HeadFeatures<Real> at = random_features<Real>(n, 7, 5, 1);
         Weighting weighting{.mask = mask};
         if (kind == "l2") at = l2_features(at);
         if (kind == "sigmoid") weighting.sigmoid_shift = -1.5;
+        if (kind == "weighed") {
+          weighting.log_mass = gaussian(n, 1, Rng(4));
+          if (mask == Mask::causal)  // every third sees everything
+            for (Index i = 0; i < n; ++i)
+              weighting.seen.push_back(i % 3 == 2 ? n : i + 1);
+        }
         const auto d = random_features<Real>(n, at.q.cols(), 5, 2);
         const MatrixOf<Real> gy = gaussian(n, 5, Rng(3)).template cast<Real>();
         const HeadState<Real> reference = head_state(at, weighting);
@@ -88,8 +94,9 @@ TYPED_TEST(TiledHeadOf, AveragesTheCovariancesOfItsRows) {
 }
 
 TEST(TiledHead, KeepsHalfUnderACausalMask) {
-  const Index none = TiledHead<float>::weights_kept(2048, Mask::none);
-  const Index causal = TiledHead<float>::weights_kept(2048, Mask::causal);
+  const Index none = TiledHead<float>::weights_kept(2048, {});
+  const Index causal =
+      TiledHead<float>::weights_kept(2048, {.mask = Mask::causal});
   EXPECT_EQ(none, 2048 * 2048);
   EXPECT_LT(causal, 0.52 * none);
 }

@@ -410,7 +410,7 @@ TEST_F(Measure, RefusesTokensOfAnotherWidth) {
 TEST_F(Measure, RefusesACommandLineItDoesNotUnderstand) {
   const std::string base = "measure --random d=8,heads=2 --length 4 ";
   for (const char* wrong :
-       {"--kind cosinus", "--mask sliding", "--norm token", "--map block",
+       {"--kind cosinus", "--mask sliding", "--norm 3", "--map block",
         "--heads 2", "--heads 0,0", "--tolerance 0", "--enclose 0.9",
         "--delta 0", "--delta 2", "--radius 0", "--radius -1", "--radius nan",
         "--length x", "--lengths 5:2", "--no-such-option", "--resume",

@@ -108,7 +108,9 @@ inline std::string encoded(const Matrix& m, const std::string& dtype) {
   };
   for (Index i = 0; i < m.size(); ++i) {
     const float f = static_cast<float>(m.data()[i]);
-    if (dtype == "F16")
+    if (dtype == "F64")
+      add(m.data()[i]);
+    else if (dtype == "F16")
       add(Eigen::half(f).x);
     else if (dtype == "BF16")
       add(Eigen::bfloat16(f).value);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -21,13 +22,15 @@ struct LayerCase {
   Index n = 5, d = 12;
   Index key_heads = 0;
   bool rope = false;
+  bool weighed = false;  ///< unequal masses, and tokens that see prefixes
 
   std::string name() const {
     return name_of(kind) + " mask " + name_of(mask) + " heads " +
            std::to_string(heads) + (fills ? " filling" : " narrow") +
            (biases ? " biased" : "") + (output ? " projected" : "") +
            (key_heads > 0 ? " keys " + std::to_string(key_heads) : "") +
-           (rope ? " rotated" : "") + " seed " + std::to_string(seed);
+           (rope ? " rotated" : "") + (weighed ? " weighed" : "") + " seed " +
+           std::to_string(seed);
   }
 };
 
@@ -63,6 +66,22 @@ inline std::vector<LayerCase> grouped_and_rotated_cases() {
                            .key_heads = key_heads,
                            .rope = rope});
         }
+  return cases;
+}
+
+/// Tokens with masses: plain, and with what each sees told apart from the mask.
+inline std::vector<LayerCase> weighed_cases() {
+  std::vector<LayerCase> cases;
+  for (const Kind kind : all_kinds)
+    for (const Mask mask : {Mask::none, Mask::causal})
+      for (const Index heads : {1, 3})
+        if (kind != Kind::sigmoid)
+          cases.push_back({.kind = kind,
+                           .mask = mask,
+                           .heads = heads,
+                           .biases = heads > 1,
+                           .seed = cases.size(),
+                           .weighed = true});
   return cases;
 }
 
@@ -102,9 +121,17 @@ inline Matrix random_tokens(const LayerCase& c, double size = 1.0) {
 
 inline AttentionOptions options_of(const LayerCase& c) {
   // a small base, so that every plane of a narrow head turns
-  return {.kind = c.kind,
-          .mask = c.mask,
-          .rope_theta = c.rope ? std::optional(50.0) : std::nullopt};
+  AttentionOptions o{.kind = c.kind,
+                     .mask = c.mask,
+                     .rope_theta = c.rope ? std::optional(50.0) : std::nullopt};
+  if (c.weighed) {
+    o.log_mass = 2.0 * gaussian(c.n, 1, Rng(c.seed + 1).split(9));
+    // two that share a place, and a last one that nobody sees
+    if (c.mask == Mask::causal)
+      for (Index i = 0; i < c.n; ++i)
+        o.seen.push_back(std::min(i + i % 2 + 1, c.n - 1));
+  }
+  return o;
 }
 
 }  // namespace lipscope::test

@@ -1,0 +1,112 @@
+#include "lipscope/cli/meanfield_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "lipscope/report/table.h"
+
+namespace lipscope::cli {
+
+using nlohmann::ordered_json;
+
+namespace {
+
+// the record with what stands in its own columns lifted out of its details
+ordered_json line_of(const ordered_json& record) {
+  ordered_json line = record;
+  const ordered_json& asked = record["parameters"];
+  line["change"] = asked["change"];
+  if (asked.contains("pieces"))
+    line["change"] = fmt::format("{} x{}", asked["change"].get<std::string>(),
+                                 asked["pieces"].dump());
+  if (asked.contains("optimise"))
+    line["change"] =
+        fmt::format("{}, worst {}", asked["change"].get<std::string>(),
+                    asked["optimise"].get<std::string>());
+  if (line["upper"].is_null() && line["upper_log10"].is_number())
+    line["upper"] = fmt::format("1e{:.1f}", line["upper_log10"].get<double>());
+  if (record.contains("details"))
+    for (const char* field : {"token", "relative_gap"})
+      if (record["details"].contains(field))
+        line[field] = record["details"][field];
+  return line;
+}
+
+struct Meaning {
+  const char *change, *text;
+};
+constexpr Meaning meanings[] = {
+    {"move",
+     "move         tokens move whole, by any small amounts: the local constant "
+     "without\n"
+     "             splitting\n"},
+    {"split",
+     "split        tokens may also be cut, and the halves move apart: the "
+     "local "
+     "constant;\n"
+     "             'token' is the one that reacts most to being cut\n"},
+    {"duplicate",
+     "duplicate    every token listed so many times with its share of the "
+     "mass, then\n"
+     "             moved: the same number as 'split' by another way\n"},
+    {"moved",
+     "moved        what really happened to the distance when the tokens were "
+     "moved along\n"
+     "             the worst direction, by exact optimal transport\n"},
+    {"parted",
+     "parted       the same when the token was cut into halves that parted\n"},
+};
+
+}  // namespace
+
+std::string meanfield_table(const std::vector<ordered_json>& records,
+                            bool quiet) {
+  if (records.empty()) return "";
+  const ordered_json& first = records.front();
+  std::string text =
+      fmt::format("{}: map {}, kind {}, mask {}, distance {}\n\n",
+                  cell(first["model"]), cell(first["map"]), cell(first["kind"]),
+                  cell(first["mask"]), cell(first["norm"]));
+
+  std::vector<Column> columns;
+  if (!first["layer"].is_null()) columns.push_back({"layer", "layer"});
+  columns.insert(columns.end(), {{"head", "head"},
+                                 {"n", "n"},
+                                 {"sample", "sample"},
+                                 {"scope", "over"},
+                                 {"radius_max", "max |x|"},
+                                 {"change", "change"},
+                                 {"token", "token"},
+                                 {"lower", "lower"},
+                                 {"upper_whp", "upper (whp)"},
+                                 {"upper", "upper"},
+                                 {"upper_by", "by"},
+                                 {"relative_gap", "duality gap"},
+                                 {"status", "status"}});
+  std::vector<ordered_json> lines;
+  std::set<std::string> changes;
+  for (const ordered_json& record : records) {
+    lines.push_back(line_of(record));
+    changes.insert(record["parameters"]["change"].get<std::string>());
+  }
+  text += table(columns, lines);
+  if (quiet) return text;
+
+  text += '\n';
+  for (const Meaning& m : meanings)
+    if (changes.contains(m.change)) text += m.text;
+  if (changes.contains("moved") || changes.contains("parted"))
+    text +=
+        "duality gap  how far, relatively, the transport plans may be from the "
+        "best ones\n";
+  text +=
+      "lower, upper the constant in the distance is at least, and at most, "
+      "this; '-' where\n"
+      "             nothing is proved. Over a ball: of all measures whose "
+      "tokens lie in it\n";
+  return text;
+}
+
+}  // namespace lipscope::cli

@@ -1,0 +1,362 @@
+// lipscope search: the inputs at which attention reacts most, over a region,
+// beside what theory allows there.
+
+#include "lipscope/search/search.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <optional>
+
+#include "lipscope/cli/above.h"
+#include "lipscope/cli/commands.h"
+#include "lipscope/cli/output.h"
+#include "lipscope/cli/question.h"
+#include "lipscope/cli/selection.h"
+#include "lipscope/cli/subject.h"
+#include "lipscope/core/errors.h"
+#include "lipscope/io/npy.h"
+#include "lipscope/report/table.h"
+
+namespace lipscope::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Options {
+  SourceOptions source;
+  SelectionOptions selection;
+  SearchOptions search{.budget = 60.0};
+  OutputOptions output;
+  std::string save_direction, save_input;
+  int threads = 0;
+  bool strict = false;
+};
+
+void declare(CLI::App& app, Options& o) {
+  app.description(
+      "Search for the tokens at which attention amplifies a change most, over "
+      "all sequences\nof a length whose tokens lie in a region: from below "
+      "with a witness, beside the best\nbound from above. Starts from inputs "
+      "that theory names and from random ones, and climbs.\n\n"
+      "  lipscope search gpt2/ --layers 5 --heads 3 --length 64 --radius ln\n"
+      "  lipscope search --weights layer.safetensors --num-heads 1 --length 20 "
+      "--radius 2 \\\n      --save-input x.npy --save-direction v.npy\n"
+      "  lipscope search --random d=1,heads=1,scale=1 --kind l2 --norm inf "
+      "--lengths 3,5,9");
+  declare_weights(app, o.source);
+  declare_token_set(app, o.source);
+  declare_selection(app, o.selection);
+
+  const char* group = "How hard to try";
+  app.add_option("--restarts", o.search.restarts,
+                 "random starts, besides the constructions")
+      ->check(CLI::Range(0, 1000000))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--max-evaluations", o.search.max_evaluations,
+                 "of the norm and its gradient, from each start")
+      ->check(CLI::Range(1, 100000000))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--budget", o.search.budget,
+                 "stop after this many seconds with what was found, shared by "
+                 "all searches; 0: no limit. What is cut may differ from run "
+                 "to run")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group(group);
+  app.add_flag("--strict", o.strict,
+               "exit code 3 if a search was cut or its best not at rest")
+      ->group(group);
+  app.add_option("--seed", o.source.seed,
+                 "of random weights, tokens and directions")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--threads", o.threads, "0: all cores")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str()
+      ->group(group);
+
+  declare_output(app, o.output);
+  app.add_option("--save-input", o.save_input,
+                 "write the best tokens, [n, d], to X.npy (one search only)")
+      ->type_name("FILE")
+      ->group("Output");
+  app.add_option("--save-direction", o.save_direction,
+                 "write the direction they amplify, [n, d], to V.npy (one "
+                 "search only)")
+      ->type_name("FILE")
+      ->group("Output");
+}
+
+JacobianNorm parse_norm(const std::string& name) {
+  for (const JacobianNorm norm :
+       {JacobianNorm::two, JacobianNorm::inf, JacobianNorm::token})
+    if (name == name_of(norm)) return norm;
+  throw InputError(fmt::format("--norm {}: expected 2, inf or token", name));
+}
+
+// where the tokens of a layer are, for those who search and for those who bound
+struct Tokens {
+  Region region;
+  TokenSet set;
+};
+
+Tokens tokens_for(const Options& o, const Subject& subject,
+                  std::optional<Index> layer) {
+  std::string radius = o.source.radius;
+  if (radius.empty()) radius = subject.model ? "ln" : "everywhere";
+  if (radius == "everywhere") {
+    const Kind kind = parse_kind(o.source.kind);
+    if (kind != Kind::l2 && kind != Kind::cosine)
+      throw InputError(fmt::format(
+          "kind {} is not Lipschitz everywhere, give --radius", name_of(kind)));
+    return {everywhere(), {}};
+  }
+  const TokenSet set = tokens_within(radius, subject, layer);
+  return {set.norm ? after_norm(*set.norm) : ball(set.radius), set};
+}
+
+// one line of the table: the best of one search
+ordered_json line_of(const ordered_json& record) {
+  ordered_json line = record;
+  line.update(record["details"]);
+  return line;
+}
+
+std::string searched_table(const std::vector<ordered_json>& records,
+                           bool quiet) {
+  std::vector<ordered_json> lines;
+  for (const ordered_json& r : records)
+    if (r["parameters"]["of"] == "best") lines.push_back(line_of(r));
+  if (lines.empty()) return "";
+  const ordered_json& first = lines.front();
+  std::string text = fmt::format(
+      "{}: map {}, kind {}, mask {}, norm {}, over sequences in the region "
+      "named\n\n",
+      cell(first["model"]), cell(first["map"]), cell(first["kind"]),
+      cell(first["mask"]), cell(first["norm"]));
+  std::vector<Column> columns;
+  if (!first["layer"].is_null()) columns.push_back({"layer", "layer"});
+  columns.insert(columns.end(), {{"head", "head"},
+                                 {"n", "n"},
+                                 {"region", "region"},
+                                 {"lower", "lower"},
+                                 {"upper", "upper"},
+                                 {"upper_log10", "log10"},
+                                 {"ratio", "upper/lower"},
+                                 {"start", "found from"},
+                                 {"before", "there"},
+                                 {"upper_by", "proved by"},
+                                 {"steps", "evaluations"},
+                                 {"status", "status"},
+                                 {"seconds", "seconds"}});
+  text += table(columns, lines);
+  if (lines.size() == 1 && first["starts"].size() > 1) {
+    text += "\nFrom each start\n\n";
+    text += table({{"start", "start"},
+                   {"before", "there"},
+                   {"value", "climbed to"},
+                   {"evaluations", "evaluations"},
+                   {"status", "status"}},
+                  first["starts"].get<std::vector<ordered_json>>());
+  }
+  if (!quiet)
+    text +=
+        "\nlower        the constant over the region is at least this: how "
+        "much "
+        "larger a small\n"
+        "             change comes out at the tokens found, recomputed in f64\n"
+        "upper        it is at most this, by the bound that is named; '-' "
+        "where none is proved\n"
+        "found from   the start whose ascent led highest, and the norm 'there' "
+        "before it\n"
+        "status       not-converged: cut by --budget or --max-evaluations; "
+        "lower holds all the same\n";
+  return text;
+}
+
+class Searching final {
+ public:
+  explicit Searching(Options options)
+      : o_(std::move(options)),
+        subject_(load_subject(o_.source)),
+        selection_(select(o_.selection, o_.source, subject_)),
+        lengths_(parse_lengths(o_.source.lengths.empty() ? "128"
+                                                         : o_.source.lengths)),
+        maps_(subject_, selection_, o_.threads, 0),
+        records_(o_.output),
+        progress_(total(), o_.output.quiet) {
+    if (selection_.map != MapName::core && selection_.map != MapName::attn)
+      throw InputError(fmt::format("--map {}: search climbs attn or core alone",
+                                   name_of(selection_.map)));
+    if (total() > 1 && !(o_.save_direction + o_.save_input).empty())
+      throw InputError(fmt::format(
+          "--save-direction and --save-input take one search; these are {}",
+          total()));
+    o_.search.norm = parse_norm(selection_.norm);
+    o_.search.seed = o_.source.seed;
+    // all radii, before hours are spent on the first
+    for (const std::optional<Index>& layer : selection_.layers)
+      tokens_.push_back(tokens_for(o_, subject_, layer));
+  }
+
+  int run() {
+    for (std::size_t l = 0; l < selection_.layers.size(); ++l)
+      for (const std::optional<Index>& head : selection_.heads)
+        for (const Index n : lengths_) {
+          search_one(selection_.layers[l], head, n, tokens_[l]);
+          ++done_;
+        }
+    records_.print(searched_table(records_.shown(), records_.quiet()));
+    return o_.strict && !all_converged_ ? 3 : 0;
+  }
+
+ private:
+  Index total() const {
+    return static_cast<Index>(selection_.layers.size() *
+                              selection_.heads.size() * lengths_.size());
+  }
+
+  double elapsed() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() -
+                                         start_)
+        .count();
+  }
+
+  // what is left, in equal shares; never 0, which would be no limit
+  double share_of_budget() const {
+    if (o_.search.budget == 0.0) return 0.0;
+    const double left = o_.search.budget - elapsed();
+    return std::max(1e-3, left / static_cast<double>(total() - done_));
+  }
+
+  Record asked_of(std::optional<Index> layer, std::optional<Index> head,
+                  Index n, const Tokens& tokens) const {
+    Record r = cli::question("search", subject_, selection_, o_.source.seed);
+    r.layer = layer;
+    r.head = head;
+    r.n = n;
+    const bool bounded = tokens.region.bounded();
+    if (bounded) r.radius_max = tokens.set.radius;
+    r.scope = tokens.set.norm ? "norm layer" : bounded ? "ball" : "everywhere";
+    r.dtype = "f64";
+    r.parameters = {{"restarts", o_.search.restarts},
+                    {"max_evaluations", o_.search.max_evaluations},
+                    {"budget", o_.search.budget},
+                    {"of", "best"}};
+    return r;
+  }
+
+  void search_one(std::optional<Index> layer, std::optional<Index> head,
+                  Index n, const Tokens& tokens) {
+    const Record asked = asked_of(layer, head, n, tokens);
+    if (records_.find(asked)) return;
+    const std::string doing = fmt::format("n = {}", n) +
+                              (layer ? fmt::format(", layer {}", *layer) : "") +
+                              (head ? fmt::format(", head {}", *head) : "");
+    progress_.show(done_, doing);
+    const std::optional<Bound> above =
+        best_bound_of(maps_, selection_, layer, head, n, tokens.set);
+
+    const double before = elapsed();
+    SearchOptions options = o_.search;
+    options.n = n;
+    options.budget = share_of_budget();
+    options.keep_going = [&](const SearchProgress& p) {
+      progress_.show(done_, fmt::format("{}, start {}/{}, {:.6g}", doing,
+                                        std::min(p.start + 1, p.starts),
+                                        p.starts, p.best));
+      return true;
+    };
+    options.improved = [&](const Found& found) {
+      Record r = asked;
+      r.parameters["of"] = "start " + found.start;
+      answer(r, found, above, tokens.region.scope());
+      r.seconds = elapsed() - before;
+      records_.add(r);
+    };
+    const LayerWeights& weights = maps_.weights(layer);
+    ModelMapOptions map = map_options(selection_, head);
+    map.threads = o_.threads;
+    const SearchResult result =
+        search(attention_of(weights, selection_.kind),
+               attention_options(weights, selection_.map == MapName::attn, map),
+               tokens.region, options);
+
+    Record r = asked;
+    answer(r, result.best, above, tokens.region.scope());
+    r.steps = result.evaluations;
+    r.converged = result.complete && result.best.converged;
+    r.seconds = elapsed() - before;
+    r.details["starts"] = ordered_json::array();
+    for (const Found& f : result.all)
+      r.details["starts"].push_back(
+          {{"start", f.start},
+           {"before", f.before},
+           {"value", f.value},
+           {"evaluations", f.evaluations},
+           {"status", f.converged ? "converged" : "not-converged"}});
+    r.details["starts_left"] =
+        result.starts - static_cast<Index>(result.all.size());
+    all_converged_ = all_converged_ && r.converged;
+    save(result.best);
+    records_.add(r);
+  }
+
+  // what was found, and what is proved above it
+  void answer(Record& r, const Found& found, const std::optional<Bound>& above,
+              const std::string& region) const {
+    r.lower = found.value;
+    r.lower_by =
+        found.start + (found.climbed ? " + ascent, " : ", ") + found.value_by;
+    if (selection_.norm == "2") r.residual = found.residual;
+    r.steps = found.evaluations;
+    r.converged = found.converged;
+    const Vector lengths = found.x.rowwise().norm();
+    r.details = {{"region", region},
+                 {"start", found.start},
+                 {"before", found.before},
+                 {"input_radius", lengths.maxCoeff()}};
+    if (!above) return;
+    if (std::isfinite(above->value)) r.upper = above->value;
+    if (std::isfinite(above->log10)) r.upper_log10 = above->log10;
+    r.upper_by = above->name;
+    r.details["upper_scope"] = above->scope;
+    if (r.upper && found.value > 0.0)
+      r.details["ratio"] = *r.upper / found.value;
+  }
+
+  // what was asked for beside the record is there when the record is
+  void save(const Found& best) const {
+    if (!o_.save_input.empty()) write_npy(o_.save_input, best.x);
+    if (!o_.save_direction.empty())
+      write_npy(o_.save_direction,
+                unflatten(best.direction, best.x.rows(), best.x.cols()));
+  }
+
+  Options o_;
+  std::chrono::steady_clock::time_point start_ =
+      std::chrono::steady_clock::now();
+  Subject subject_;
+  Selection selection_;
+  std::vector<Index> lengths_;
+  std::vector<Tokens> tokens_;  // of each selected layer
+  Maps maps_;
+  Records records_;
+  Progress progress_;
+  Index done_ = 0;
+  bool all_converged_ = true;
+};
+
+}  // namespace
+
+Run search_command(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  declare(app, *options);
+  return [options] { return Searching(*options).run(); };
+}
+
+}  // namespace lipscope::cli

@@ -1,0 +1,42 @@
+#include "lipscope/cli/solver.h"
+
+namespace lipscope::cli {
+
+void declare_solver(CLI::App& app, MeasureOptions& o,
+                    const std::string& group) {
+  app.add_option("--tolerance", o.tolerance,
+                 "done when the relative residual is below this")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--max-steps", o.max_steps,
+                 "Golub-Kahan steps before giving up")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--enclose", o.enclose,
+                 "go on until 'upper (whp)' is within this factor of 'lower', "
+                 "e.g. 1.05")
+      ->check(CLI::Range(1.0 + 1e-6, 1e6))
+      ->group(group);
+  app.add_option("--delta", o.delta, "chance with which 'upper (whp)' may fail")
+      ->check(CLI::Range(1e-300, 0.5))
+      ->capture_default_str()
+      ->group(group);
+}
+
+void declare_effort(CLI::App& app, bool& strict, std::uint64_t& seed,
+                    int& threads, const std::string& group) {
+  app.add_flag("--strict", strict, "exit code 3 if anything did not converge")
+      ->group(group);
+  app.add_option("--seed", seed,
+                 "of random weights, tokens and starting vectors")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--threads", threads, "0: all cores")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str()
+      ->group(group);
+}
+
+}  // namespace lipscope::cli

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <string>
+
+#include "lipscope/attention/multi_head.h"
+
+namespace lipscope {
+
+/// The norm of the Jacobian that a search makes large.
+enum class JacobianNorm { two, inf, token };
+
+std::string name_of(JacobianNorm norm);  ///< "2", "inf", "token"
+
+/// ‖J(x)‖ as an ascent sees it: from below, and how it changes with x.
+struct Steepness {
+  double value = 0.0;  ///< ⟨u, J(x) v⟩ for the directions found
+  Matrix gradient;     ///< ∇_x ⟨u, J(x) v⟩ [n×d]
+};
+
+/// ‖J(x)‖ in one of the three norms, with its gradient. In each of them
+///
+///   ‖J‖ = max ⟨u, J v⟩ over u and v in sets that do not depend on x,
+///
+/// so that at the best pair the gradient is that of ⟨u, J(x) v⟩ with u and v
+/// held. A maximum of smooth functions has its kinks in valleys: an ascent does
+/// not come to rest on them.
+///
+///   2      the top singular pair: dense where n·d is small, otherwise by
+///          Golub–Kahan, in f32 where it is large, from the last v
+///   inf    u = e_r for the largest row sum, v its signs; the row is held, and
+///          looked for again now and then
+///   token  alternating from the last v, see token_norm
+///
+/// It remembers where it was: one after the other, not from several threads.
+class Objective final {
+ public:
+  Objective(const AttentionWeights& weights, const AttentionOptions& options,
+            JacobianNorm norm, std::uint64_t seed);
+
+  Steepness operator()(const Matrix& x);
+
+  /// Forgets the directions of the last input.
+  void restart();
+
+ private:
+  template <class Real>
+  Steepness spectral(const MultiHeadAttention<Real>& f, const Matrix& x);
+  Steepness dense(const Matrix& x);
+  Steepness row_sum(const Matrix& x);
+  Steepness token(const Matrix& x);
+
+  JacobianNorm norm_;
+  std::uint64_t seed_;
+  int threads_;
+  MultiHeadAttention<float> f32_;
+  MultiHeadAttention<double> f64_;
+  Vector last_;        // v
+  Index row_ = 0;      // of the inf-norm
+  int held_ = 0;       // how many times it was used
+  int evaluated_ = 0;  // since the restart
+};
+
+}  // namespace lipscope

@@ -1,0 +1,143 @@
+#include "lipscope/search/search.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lipscope/attention/dense.h"
+#include "lipscope/core/rng.h"
+#include "tests/theory/cases.h"
+
+namespace lipscope {
+namespace {
+
+// d = 2, A = diag(−0.5, −0.05), V = I: γR² = 2 at R = 2
+AttentionWeights castin_head() {
+  AttentionWeights w;
+  w.query = std::sqrt(2.0) * (Matrix(2, 2) << -0.5, 0, 0, -0.05).finished();
+  w.key = w.value = Matrix::Identity(2, 2);
+  return w;
+}
+
+TEST(Search, ReachesHalfOfTheBestBound) {
+  for (const Mask mask : {Mask::none, Mask::causal}) {
+    const AttentionOptions o{.mask = mask, .threads = 1};
+    const SearchResult r =
+        search(castin_head(), o, ball(2),
+               {.n = 20, .restarts = 2, .max_evaluations = 60});
+    const std::vector<Bound> all =
+        bounds(castin_head(), {.mask = mask, .n = 20, .radius = 2.0});
+    const Bound above = *best_bound(all, "2");
+    EXPECT_LE(r.best.value, above.value) << above.name;
+    if (mask == Mask::none) {
+      EXPECT_GE(r.best.value, 0.5 * above.value);
+    }
+    // and no less than the construction of theory.md
+    EXPECT_GE(r.best.value, mask == Mask::none ? 6.8825 : 6.0977);
+  }
+}
+
+TEST(Search, SaysWhatItFoundAndHow) {
+  const AttentionOptions o{.threads = 1};
+  const AttentionWeights w = castin_head();
+  int told = 0;
+  double last = 0;
+  const SearchResult r = search(w, o, ball(2),
+                                {.n = 6,
+                                 .restarts = 2,
+                                 .max_evaluations = 50,
+                                 .improved = [&](const Found& f) {
+                                   ++told;
+                                   EXPECT_GT(f.value, last);
+                                   EXPECT_GT(f.x.size(), 0);
+                                   last = f.value;
+                                 }});
+  EXPECT_GT(told, 0);
+  EXPECT_EQ(last, r.best.value);
+  EXPECT_TRUE(r.complete);
+  EXPECT_EQ(r.starts, static_cast<Index>(r.all.size()));
+
+  // the value is that of the witness, from the closed form of the Jacobian
+  const Matrix J = dense_jacobian(w, o, r.best.x);
+  EXPECT_NEAR((J * r.best.direction).norm() / r.best.direction.norm(),
+              r.best.value, 1e-12 * r.best.value);
+  EXPECT_LE(r.best.x.rowwise().norm().maxCoeff(), 2 * (1 + 1e-14));
+  Index evaluations = r.starts;  // one look at each start
+  for (const Found& f : r.all) {
+    EXPECT_GE(f.value, f.before);
+    EXPECT_EQ(f.climbed, f.value > f.before);
+    evaluations += f.evaluations;
+  }
+  EXPECT_EQ(evaluations, r.evaluations);
+}
+
+// one evaluation each: constructions are nudged, and not climbed from
+TEST(Search, KeepsAConstructionThatClimbingDoesNotImprove) {
+  const SearchResult r = search(castin_head(), {.threads = 1}, ball(2),
+                                {.n = 6, .restarts = 0, .max_evaluations = 1});
+  int kept = 0;
+  for (const Found& f : r.all) {
+    EXPECT_GE(f.value, f.before) << f.start;
+    EXPECT_EQ(f.climbed, f.value > f.before) << f.start;
+    kept += !f.climbed;
+  }
+  EXPECT_GT(kept, 0);
+}
+
+TEST(Search, FindsTheSameForASeedOnAnyNumberOfThreads) {
+  const auto run = [](std::uint64_t seed, int threads) {
+    return search(castin_head(), {.threads = threads}, ball(2),
+                  {.n = 5, .restarts = 3, .max_evaluations = 30, .seed = seed});
+  };
+  const SearchResult a = run(7, 1), b = run(7, 2), c = run(8, 1);
+  EXPECT_EQ(a.best.x, b.best.x);
+  EXPECT_EQ(a.best.value, b.best.value);
+  const auto random = [](const SearchResult& r) {
+    double before = 0;
+    for (const Found& f : r.all)
+      if (f.start == "random 0") before = f.before;
+    return before;
+  };
+  EXPECT_EQ(random(a), random(b));
+  EXPECT_NE(random(a), random(c));
+}
+
+TEST(Search, IsCutByItsBudgetAndWhenToldTo) {
+  const SearchResult told =
+      search(castin_head(), {.threads = 1}, ball(2),
+             {.n = 5, .keep_going = [](const SearchProgress& p) {
+                return p.evaluations < 30;
+              }});
+  EXPECT_FALSE(told.complete);
+  EXPECT_LE(told.evaluations, 32);
+  EXPECT_GT(told.best.value, 0);
+
+  const SearchResult late =
+      search(castin_head(), {.threads = 1}, ball(2), {.n = 5, .budget = 1e-9});
+  EXPECT_FALSE(late.complete);
+  EXPECT_GT(late.best.value, 0);
+}
+
+// the constant of the linear map x ↦ xV over any set is ‖V‖; the weights of a
+// single token are 1
+TEST(Search, OfOneTokenIsTheNormOfTheValueMap) {
+  AttentionWeights w = castin_head();
+  w.value = gaussian(2, 2, Rng(3));
+  EXPECT_NEAR(search(w, {}, ball(1), {.n = 1, .restarts = 1}).best.value,
+              test::norm2(w.value), 1e-12);
+}
+
+TEST(Search, RefusesWhatItCannotAnswer) {
+  const AttentionWeights w = castin_head();
+  EXPECT_THROW(search(w, {}, ball(1), {.n = 0}), std::invalid_argument);
+  EXPECT_THROW(search(w, {}, {.radius = -1}, {.n = 2}), std::invalid_argument);
+  for (const Kind kind : {Kind::dot, Kind::l2_untied, Kind::sigmoid})
+    EXPECT_THROW(search(w, {.kind = kind}, everywhere(), {.n = 2}),
+                 std::invalid_argument);
+  AttentionWeights wrong = w;
+  wrong.query(0, 0) = std::nan("");
+  EXPECT_THROW(search(wrong, {}, ball(1), {.n = 2}), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace lipscope
