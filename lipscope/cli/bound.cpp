@@ -137,7 +137,7 @@ class Bounding final {
     if (norm == "token" && radius_ == "everywhere")
       throw InputError(
           "--norm token: give --radius; dot-product attention has no bound "
-          "over all inputs, and the token norm is not measured");
+          "over all inputs, and how it grows is shown in the norms 2 and inf");
     const Index least = *std::min_element(lengths_.begin(), lengths_.end());
     if (unlimited && radius_ == "everywhere" && least < 3)
       throw InputError(fmt::format(
