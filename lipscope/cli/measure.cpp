@@ -13,6 +13,7 @@
 #include "lipscope/cli/points.h"
 #include "lipscope/cli/selection.h"
 #include "lipscope/cli/subject.h"
+#include "lipscope/cli/token_shares.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/io/npy.h"
 #include "lipscope/spectral/estimate.h"
@@ -30,6 +31,7 @@ struct Options {
   double budget = 0.0;
   std::uint64_t memory = 0;
   bool strict = false;
+  bool tokens = false;
 };
 
 void declare(CLI::App& app, Options& o) {
@@ -92,6 +94,11 @@ void declare(CLI::App& app, Options& o) {
       ->group(group);
 
   declare_output(app, o.output);
+  app.add_flag("--tokens", o.tokens,
+               "say in each record how much of the worst change sits on each "
+               "token, going in and coming out; 'report' colours the text by "
+               "it")
+      ->group("Output");
   app.add_option("--save-direction", o.save_direction,
                  "write the witness, [n, d], to V.npy (one measurement only)")
       ->type_name("FILE")
@@ -118,6 +125,7 @@ Record question(const Options& o, const Subject& subject, const Selection& s,
   r.scope = "input";
   r.dtype = points.dtype();
   r.seed = o.source.seed;
+  if (o.tokens) r.parameters["tokens"] = true;
   return r;
 }
 
@@ -171,6 +179,10 @@ class Measuring final {
           fmt::format("--save-direction and --save-input take one "
                       "measurement; these are {}",
                       total()));
+    if (o_.tokens && selection_.norm != "2")
+      throw InputError(fmt::format(
+          "--tokens: shares are squares, of the 2-norm; this is norm {}",
+          selection_.norm));
     o_.solver.seed = o_.source.seed;
     o_.solver.memory = o_.memory;
     o_.solver.keep_going = [this](int step) {
@@ -277,6 +289,10 @@ class Measuring final {
         measure_norms(*search, *witness, x, o_.solver);
     for (Index i = 0; i < group.count; ++i)
       directions.push_back(answer(records[i], found[i]));
+    if (o_.tokens)
+      for (Index i = 0; i < group.count; ++i)
+        records[i].details.update(
+            token_shares(points_.words(group, i), group.n, found[i]));
     return directions;
   }
 

@@ -1,0 +1,39 @@
+// ---- text.js: the text, coloured by where the worst change sits
+
+function passage(s, side, title) {
+  const share = s[side];
+  const name = side === "input" ? "in" : "out";
+  if (!share) return el("div", { class: "passage" }, el("h3", null, title), el("p", { class: "muted" }, "Nothing comes out: the Jacobian is zero."));
+  const most = share.reduce((a, b) => Math.max(a, b), 0);
+  const first = share.indexOf(most);
+  return el("div", { class: "passage", id: `passage-${name}` },
+    el("h3", null, title),
+    el("p", { class: "scale" }, "0", el("i", { class: `ramp ${name}` }), percent(most)),
+    el("div", { class: "body", tabindex: 0, role: "region", "aria-label": title },
+      share.map((x, t) => [
+        s.tokens === null && t > 0 && " ",
+        el("span", { class: `token ${name}${t === first ? " first" : ""}`, title: `${wordOf(s, t)}: ${percent(x)}`,
+          vars: { "--share": most > 0 ? (x / most).toFixed(3) : 0 } },
+        // line breaks of the file are not those of the page
+        s.tokens === null ? `${t}` : s.tokens[t].replace(/\s+/g, " ")),
+      ])));
+}
+
+function passages(record) {
+  const s = shares.get(record);
+  const rows = () => s.input.map((x, t) => [String(t), wordOf(s, t), percent(x), s.output ? percent(s.output[t]) : "–"]);
+  return el("div", { id: "passages" },
+    el("div", { class: "passages" },
+      passage(s, "input", "Where the worst change goes in"),
+      passage(s, "output", "Where it comes out")),
+    asTable(["", "token", "going in", "coming out"], rows));
+}
+
+// The tokens that carry most, with their shares.
+function topWords(s, side, most = 3) {
+  const share = s[side];
+  if (!share) return [];
+  const largest = share.reduce((a, b) => Math.max(a, b), 0);
+  return share.map((x, t) => [x, t]).sort((a, b) => b[0] - a[0]).slice(0, most).filter(([x]) => x > 0)
+    .map(([x, t]) => el("li", null, el("span", { class: `word ${side === "input" ? "in" : "out"}`, vars: { "--share": (x / largest).toFixed(3) } }, wordOf(s, t)), ` ${percent(x)}`));
+}
