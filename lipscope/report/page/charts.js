@@ -29,7 +29,7 @@ function rangeFigure({ id, label, rows, caption, xTitle = "constant (log scale)"
       },
       options: {
         indexAxis: "y", interaction: { mode: "index", axis: "y", intersect: false },
-        scales: { x: logAxis(xTitle), y: { grid: { display: false }, ticks: { autoSkip: false } } },
+        scales: { x: { ...logAxis(xTitle), beginAtZero: false }, y: { grid: { display: false }, ticks: { autoSkip: false } } },
         plugins: {
           tooltip: {
             filter: (item) => item.datasetIndex === 0,

@@ -1,11 +1,10 @@
 // ---- heat.js: layers × heads, as a table that is its own figure
 
 // cells: Map from "layer head" to {value, title}; `of` turns a value into its words
-function heatMap({ label, layers, heads, cells, of, pressed, press, columnTitle = "head" }) {
+function heatMap({ label, layers, heads, cells, of, pressed, press }) {
   const values = [...cells.values()].map((c) => c.value);
   const most = values.reduce((a, b) => Math.max(a, b), 0);
   const least = values.reduce((a, b) => Math.min(a, b), most);
-  // heads against heads, layers against layers: a layer is larger than its heads
   const scale = (v) => (most > least ? (v - least) / (most - least) : 1);
   const cell = (layer, head) => {
     const c = cells.get(`${layer} ${head}`);
@@ -16,6 +15,6 @@ function heatMap({ label, layers, heads, cells, of, pressed, press, columnTitle 
   };
   return el("div", { class: "scroll" },
     el("table", { class: "heat", "aria-label": label },
-      el("thead", null, el("tr", null, el("th", null, ""), heads.map((h) => el("th", { scope: "col" }, h === "all" ? "all" : `${columnTitle} ${h}`)))),
+      el("thead", null, el("tr", null, el("th", null, heads.length > 1 ? "head" : ""), heads.map((h) => el("th", { scope: "col", class: h === "all" && heads.length > 1 ? "whole" : null }, String(h))))),
       el("tbody", null, layers.map((l) => el("tr", null, el("th", { scope: "row" }, l === null ? "layer" : `layer ${l}`), heads.map((h) => cell(l, h)))))));
 }

@@ -67,7 +67,7 @@ function measuredHero() {
         el("p", null, el("b", null, capital(placeOf(i))), `, at sample ${get(i, "sample") ?? "–"} of ${plural(num(i, "n") ?? 0, "token")}.`),
         several && el("p", null, runnersUp(i)))),
       el("div", null, el("dt", null, "Which words"), el("dd", null,
-        s ? [el("p", null, "The worst change goes in mostly through"), el("ul", null, topWords(s, "input")), el("p", { class: "muted" }, el("a", { href: "#text" }, "See the text"), " and where it comes out.")]
+        s ? [el("p", null, "The worst change goes in mostly through"), el("ul", null, topWords(s, "input")), s.output && el("p", null, "and comes out mostly at"), s.output && el("ul", null, topWords(s, "output")), el("p", { class: "muted" }, el("a", { href: "#text" }, "See it in the text"))]
           : el("p", { class: "muted" }, "Not recorded. ", el("code", null, "measure --tokens"), " does."))),
       el("div", null, el("dt", null, "How sure"), el("dd", null, howSure(i)))),
   ];
@@ -106,7 +106,7 @@ function heatSection(refresh) {
   }
   return section("map", "Layers and heads",
     el("p", null, "The largest constant measured for each, from below. Choose one to look at it in the figures that follow."),
-    heatMap({ label: "Largest measured constant by layer and head", layers, heads, cells, of: (v) => shown(v, 3), pressed: `${state.layer} ${state.head}`, press: (l, h) => { focus(l, h); refresh(); } }));
+    heatMap({ label: "Largest measured constant by layer and head", layers, heads, cells, of: three, pressed: `${state.layer} ${state.head}`, press: (l, h) => { focus(l, h); refresh(); } }));
 }
 
 function textSection(refresh) {

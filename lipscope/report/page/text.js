@@ -11,11 +11,11 @@ function passage(s, side, title) {
     el("p", { class: "scale" }, "0", el("i", { class: `ramp ${name}` }), percent(most)),
     el("div", { class: "body", tabindex: 0, role: "region", "aria-label": title },
       share.map((x, t) => [
-        s.tokens === null && t > 0 && " ",
+        // the blank before a word carries no colour; line breaks of the file are not those of the page
+        (s.tokens === null ? t > 0 : /^\s/.test(s.tokens[t])) && " ",
         el("span", { class: `token ${name}${t === first ? " first" : ""}`, title: `${wordOf(s, t)}: ${percent(x)}`,
           vars: { "--share": most > 0 ? (x / most).toFixed(3) : 0 } },
-        // line breaks of the file are not those of the page
-        s.tokens === null ? `${t}` : s.tokens[t].replace(/\s+/g, " ")),
+        s.tokens === null ? `${t}` : s.tokens[t].replace(/\s+/g, " ").trimStart() || "␣"),
       ])));
 }
 
@@ -29,11 +29,13 @@ function passages(record) {
     asTable(["", "token", "going in", "coming out"], rows));
 }
 
-// The tokens that carry most, with their shares.
+// The tokens that carry most, with their shares, until nine tenths are told.
 function topWords(s, side, most = 3) {
   const share = s[side];
   if (!share) return [];
   const largest = share.reduce((a, b) => Math.max(a, b), 0);
-  return share.map((x, t) => [x, t]).sort((a, b) => b[0] - a[0]).slice(0, most).filter(([x]) => x > 0)
+  let told = 0;
+  return share.map((x, t) => [x, t]).sort((a, b) => b[0] - a[0]).slice(0, most)
+    .filter(([x]) => { const more = told < 0.9 && x > 0; told += x; return more; })
     .map(([x, t]) => el("li", null, el("span", { class: `word ${side === "input" ? "in" : "out"}`, vars: { "--share": (x / largest).toFixed(3) } }, wordOf(s, t)), ` ${percent(x)}`));
 }

@@ -27,6 +27,9 @@ function shown(x, digits = 4) {
   return Number.isInteger(x) ? count(x) : x.toLocaleString("en-US", { maximumSignificantDigits: digits });
 }
 
+// The same with three digits always, for columns of like numbers.
+const three = (x) => (x >= 1000 || x < 0.01 ? shown(x, 3) : x.toPrecision(3));
+
 // A number of which the logarithm is known.
 const shownLog = (log, digits = 4) =>
   log === null ? "–" : Math.abs(log) < 15 ? shown(10 ** log, digits) : `10^${Number(log.toFixed(1))}`;
