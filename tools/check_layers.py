@@ -18,7 +18,7 @@ ALLOWED = {
     "attention": ["core", "operators", "spectral"],
     "model": ["core", "operators", "io", "attention"],
     "report": ["core"],
-    "theory": ["core", "operators", "attention", "spectral"],
+    "theory": ["core", "operators", "attention", "spectral", "model"],
     "cli": ["core", "operators", "io", "text", "spectral", "attention",
             "model", "theory", "report"],
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "lipscope/cli/certificates.h"
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/measured_table.h"
 #include "lipscope/cli/output.h"
@@ -27,6 +28,7 @@ struct Options {
   SelectionOptions selection;
   MeasureOptions solver;
   OutputOptions output;
+  std::string certificate = "auto";
   std::string save_direction, save_input;
   double budget = 0.0;
   std::uint64_t memory = 0;
@@ -37,8 +39,8 @@ struct Options {
 void declare(CLI::App& app, Options& o) {
   app.description(
       "Measure the local Lipschitz constant of attention: the norm of its "
-      "Jacobian at given\ntokens, from below with a witness and, where that "
-      "can be said, from above.\n\n"
+      "Jacobian at given\ntokens, from below with a witness and from above "
+      "with a proof.\n\n"
       "  lipscope measure bert/ --text alice.txt --lengths 8,32,128 --heads "
       "each\n"
       "  lipscope measure gpt2/ --text alice.txt --map block --layers 0,6,11\n"
@@ -67,6 +69,16 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--delta", o.solver.delta,
                  "chance with which 'upper (whp)' may fail")
       ->check(CLI::Range(1e-300, 0.5))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option(
+         "--certificate", o.certificate,
+         "what proves 'upper' where the Jacobian is too large to decompose. "
+         "auto: own_split for a layer and own_blocks for a head of "
+         "dot-product attention, the best bound over the ball that holds the "
+         "input for other kinds; split, blocks (of a layer: seconds at 32 "
+         "tokens), local: that one; all: each of them, the best counts; none")
+      ->type_name("NAME")
       ->capture_default_str()
       ->group(group);
   app.add_option("--budget", o.budget,
@@ -126,6 +138,7 @@ Record question(const Options& o, const Subject& subject, const Selection& s,
   r.dtype = points.dtype();
   r.seed = o.source.seed;
   if (o.tokens) r.parameters["tokens"] = true;
+  if (o.certificate != "auto") r.parameters["certificate"] = o.certificate;
   return r;
 }
 
@@ -172,6 +185,8 @@ class Measuring final {
         selection_(select(o_.selection, o_.source, subject_)),
         points_(o_.source, subject_, selection_, o_.solver.threads),
         maps_(subject_, selection_, o_.solver.threads, o_.memory),
+        certificates_(subject_, selection_, maps_, o_.certificate,
+                      o_.solver.threads),
         records_(o_.output),
         progress_(total(), o_.output.quiet) {
     if (total() > 1 && !(o_.save_direction + o_.save_input).empty())
@@ -253,9 +268,14 @@ class Measuring final {
       std::vector<Record> answered = asked;
       const std::vector<Vector> directions =
           answers(answered, group, x, layer, head);
+      const double measured = elapsed();
+      const bool certified =
+          time_left() && certificates_.add(answered, x, layer, head);
+      const double count = static_cast<double>(group.count);
       for (Index i = 0; i < group.count; ++i) {
-        answered[i].seconds =
-            (elapsed() - before) / static_cast<double>(group.count);
+        answered[i].seconds = (elapsed() - before) / count;
+        if (certified)
+          answered[i].details["upper_seconds"] = (elapsed() - measured) / count;
         all_converged_ = all_converged_ && answered[i].converged;
       }
       save(x, directions.front());
@@ -328,6 +348,7 @@ class Measuring final {
   Selection selection_;
   Points points_;
   Maps maps_;
+  Certificates certificates_;
   Records records_;
   Progress progress_;
   Index done_ = 0;

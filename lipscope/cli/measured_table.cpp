@@ -65,7 +65,8 @@ std::string measured_table(const std::vector<ordered_json>& records,
                                    {"lower", "lower"},
                                    {"upper_whp", "upper (whp)"},
                                    {"upper", "upper"},
-                                   {"lower_by", "by"},
+                                   {"upper_by", "proved by"},
+                                   {"lower_by", "found by"},
                                    {"residual", "residual"},
                                    {"steps", "steps"},
                                    {"status", "status"},
@@ -106,7 +107,9 @@ std::string measured_table(const std::vector<ordered_json>& records,
           first["delta"].get<double>());
     if (records.size() <= most_rows)
       text +=
-          "upper        the same for certain; '-' where nothing is proved\n";
+          "upper        the same for certain, by a decomposition (dense-svd, "
+          "row-sweep) or by the\n             bound that is named "
+          "(docs/bounds.md); '-' where nothing is proved\n";
   }
   return text;
 }

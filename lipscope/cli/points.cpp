@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "lipscope/cli/above.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/io/npy.h"
@@ -160,22 +161,10 @@ void Points::use_gaussian(const SourceOptions& o) {
 
   gaussian_ = true;
   for (const std::optional<Index>& layer : selection_.layers) {
-    if (o.radius == "ln") {
-      const std::optional<NormWeights> norm = input_norm(subject_, layer);
-      if (!norm)
-        throw InputError(
-            fmt::format("--radius ln: {} has no ln_gain, so no "
-                        "layer norm bounds its tokens",
-                        subject_.name));
-      radii_.push_back(radius_after(*norm));
-    } else if (!o.radius.empty()) {
-      radii_.push_back(parse_number<double>(o.radius, "--radius"));
-      if (!(*radii_.back() > 0.0) || !std::isfinite(*radii_.back()))
-        throw InputError(
-            fmt::format("--radius {}: a radius is positive", o.radius));
-    } else {
+    if (o.radius.empty())
       radii_.push_back(std::nullopt);
-    }
+    else
+      radii_.push_back(tokens_within(o.radius, subject_, layer).radius);
   }
 }
 

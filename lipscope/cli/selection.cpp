@@ -76,7 +76,9 @@ void declare_selection(CLI::App& app, SelectionOptions& o) {
       ->capture_default_str()
       ->group(group);
   app.add_option("--norm", o.norm,
-                 "2: of the whole sequence; inf: of its largest entry")
+                 std::string("2: of the whole sequence; inf: of its largest "
+                             "entry") +
+                     (o.token_norm ? "; token: of its longest token" : ""))
       ->capture_default_str()
       ->group(group);
 }
@@ -98,12 +100,14 @@ Selection select(const SelectionOptions& o, const SourceOptions& source,
         "masks are not supported",
         o.mask));
 
-  if (o.norm == "token")
+  if (o.norm == "token" && !o.token_norm)
     throw InputError(
         "--norm token: the token norm of a Jacobian has no formula and is not "
         "measured; expected 2 or inf");
-  if (o.norm != "2" && o.norm != "inf")
-    throw InputError(fmt::format("--norm {}: expected 2 or inf", o.norm));
+  if (o.norm != "2" && o.norm != "inf" && o.norm != "token")
+    throw InputError(fmt::format("--norm {}: expected 2{} inf{}", o.norm,
+                                 o.token_norm ? "," : " or",
+                                 o.token_norm ? " or token" : ""));
   s.norm = o.norm;
 
   s.layers = {std::nullopt};
@@ -145,40 +149,35 @@ Maps::Maps(const Subject& subject, const Selection& selection, int threads,
   keep_ = numbers * static_cast<double>(c.layers) * sizeof(double) < 1e9;
 }
 
-const LayerWeights& Maps::weights(Index layer) {
-  if (!keep_ && !layers_.contains(layer)) layers_.clear();
-  const auto at = layers_.find(layer);
+const LayerWeights& Maps::weights(std::optional<Index> layer) {
+  const Index l = layer.value_or(0);
+  if (!keep_ && !layers_.contains(l)) layers_.clear();
+  const auto at = layers_.find(l);
   if (at != layers_.end()) return at->second;
   return layers_
-      .emplace(layer, load_layer(*subject_.model, layer, selection_.map))
+      .emplace(l, subject_.layer
+                      ? LayerWeights{.attention = subject_.layer->weights}
+                      : load_layer(*subject_.model, l, selection_.map))
       .first->second;
+}
+
+ModelMapOptions map_options(const Selection& s, std::optional<Index> head) {
+  return {.kind = s.kind,
+          .mask = s.mask,
+          .heads = head ? std::vector<Index>{*head} : std::vector<Index>{},
+          .cosine = s.cosine};
 }
 
 template <class Real>
 MapPtr<Real> Maps::make(std::optional<Index> layer, std::optional<Index> head,
                         Index sequences) {
-  const std::vector<Index> heads =
-      head ? std::vector<Index>{*head} : std::vector<Index>{};
-  if (subject_.layer)
-    return std::make_unique<MultiHeadAttention<Real>>(
-        subject_.layer->weights,
-        AttentionOptions{.kind = selection_.kind,
-                         .mask = selection_.mask,
-                         .heads = heads,
-                         .project = selection_.map == MapName::attn,
-                         .sequences = sequences,
-                         .cosine = selection_.cosine,
-                         .threads = threads_,
-                         .memory = memory_});
-  const ModelMapOptions options{.kind = selection_.kind,
-                                .mask = selection_.mask,
-                                .heads = heads,
-                                .sequences = sequences,
-                                .cosine = selection_.cosine,
-                                .threads = threads_,
-                                .memory = memory_};
-  if (!layer) return model_map<Real>(*subject_.model, options);
-  return layer_map<Real>(weights(*layer), selection_.map, options);
+  ModelMapOptions options = map_options(selection_, head);
+  options.sequences = sequences;
+  options.threads = threads_;
+  options.memory = memory_;
+  if (subject_.model && !layer)
+    return model_map<Real>(*subject_.model, options);
+  return layer_map<Real>(weights(layer), selection_.map, options);
 }
 
 template MapPtr<float> Maps::make(std::optional<Index>, std::optional<Index>,

@@ -17,6 +17,7 @@ struct SelectionOptions {
   std::string heads = "all";
   std::string mask = "auto";
   std::string norm = "2";
+  bool token_norm = false;  ///< whether the command knows the norm "token"
 };
 
 void declare_selection(CLI::App& app, SelectionOptions& options);
@@ -27,7 +28,7 @@ struct Selection {
   Kind kind = Kind::dot;
   CosineScales cosine;
   Mask mask = Mask::none;
-  std::string norm;  ///< "2" or "inf"
+  std::string norm;  ///< "2", "inf" or "token"
   /// Each is measured by itself; no number means a lone layer, or the model.
   std::vector<std::optional<Index>> layers;
   /// Each is measured by itself; no number means all heads together.
@@ -38,6 +39,10 @@ struct Selection {
 /// have.
 Selection select(const SelectionOptions& options, const SourceOptions& source,
                  const Subject& subject);
+
+/// The selection for one head, or all of them if none is given.
+ModelMapOptions map_options(const Selection& selection,
+                            std::optional<Index> head);
 
 /// The selected maps, made as they are asked for. The weights of a model's
 /// layers stay in memory if all of them fit into a gigabyte.
@@ -50,9 +55,12 @@ class Maps {
   MapPtr<Real> make(std::optional<Index> layer, std::optional<Index> head,
                     Index sequences);
 
- private:
-  const LayerWeights& weights(Index layer);
+  /// The weights of a layer, as far as the map needs them; of a lone layer the
+  /// attention. Until the next layer is asked for, unless all are kept.
+  const LayerWeights& weights(std::optional<Index> layer);
+  bool keeps_layers() const { return keep_; }
 
+ private:
   const Subject& subject_;
   const Selection& selection_;
   int threads_;

@@ -30,7 +30,7 @@ std::vector<std::string> split(const std::string& text, char by) {
   return parts;
 }
 
-void declare_source(CLI::App& app, SourceOptions& o) {
+void declare_weights(CLI::App& app, SourceOptions& o) {
   const char* group = "Weights (one of the three)";
   auto* model = app.add_option("MODEL_DIR", o.model,
                                "a Hugging Face folder: GPT-2, BERT or Llama")
@@ -73,8 +73,25 @@ void declare_source(CLI::App& app, SourceOptions& o) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str()
       ->group(group);
+}
 
-  group = "Tokens (x of --weights, if nothing else is said)";
+void declare_token_set(CLI::App& app, SourceOptions& o) {
+  const char* group = "Tokens";
+  app.add_option("--length,--lengths", o.lengths,
+                 "how many: 128, 8,32,128 or 2:100:2 (100 left out) [128]")
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--radius", o.radius,
+                 "how long each may be: a number; ln: what the norm layer "
+                 "ahead of the attention lets through [of a model: ln]; "
+                 "everywhere [of a layer]")
+      ->type_name("R")
+      ->group(group);
+}
+
+void declare_source(CLI::App& app, SourceOptions& o) {
+  declare_weights(app, o);
+  const char* group = "Tokens (x of --weights, if nothing else is said)";
   auto* text = app.add_option("--text", o.text,
                               "a text, for the model's own tokenizer; windows "
                               "of it, one after the other, are the inputs")

@@ -27,6 +27,13 @@ struct SourceOptions {
   std::uint64_t seed = 0;
 };
 
+/// MODEL_DIR, --weights, --random, --num-heads, --kind and its scales.
+void declare_weights(CLI::App& app, SourceOptions& options);
+
+/// --length and --radius, for commands that speak of a set of sequences.
+void declare_token_set(CLI::App& app, SourceOptions& options);
+
+/// The weights, and the tokens that are read or made.
 void declare_source(CLI::App& app, SourceOptions& options);
 
 /// "a:b:s" (b left out), "a:b", or "a,b,c", as positive integers.

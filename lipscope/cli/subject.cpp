@@ -178,11 +178,4 @@ std::optional<NormWeights> input_norm(const Subject& subject,
   return load_norm(model, *norm);
 }
 
-double radius_after(const NormWeights& norm) {
-  const double bias = norm.bias.size() > 0 ? norm.bias.norm() : 0.0;
-  return std::sqrt(static_cast<double>(norm.gain.size())) *
-             norm.gain.cwiseAbs().maxCoeff() +
-         bias;
-}
-
 }  // namespace lipscope::cli

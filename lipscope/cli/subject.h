@@ -40,7 +40,4 @@ Subject load_subject(const SourceOptions& options);
 std::optional<NormWeights> input_norm(const Subject& subject,
                                       std::optional<Index> layer);
 
-/// What a token can be after a norm: |x| ≤ √D max|γ| + |β|.
-double radius_after(const NormWeights& norm);
-
 }  // namespace lipscope::cli

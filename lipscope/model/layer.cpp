@@ -88,13 +88,8 @@ MapPtr<Real> attention_map(const LayerWeights& layer, bool project,
                                  .rope_theta = layer.rope_theta,
                                  .threads = o.threads,
                                  .memory = o.memory};
-  if (o.kind != Kind::l2)
-    return std::make_unique<MultiHeadAttention<Real>>(layer.attention, options);
-  // tied to W_Q: neither the keys nor their bias are looked at
-  AttentionWeights tied = layer.attention;
-  tied.key.resize(0, 0);
-  tied.key_bias.resize(0);
-  return std::make_unique<MultiHeadAttention<Real>>(tied, options);
+  return std::make_unique<MultiHeadAttention<Real>>(attention_of(layer, o.kind),
+                                                    options);
 }
 
 // f as a sub-layer: x + f(norm x), or norm(x + f(x))
@@ -123,6 +118,15 @@ std::string name_of(MapName map) {
       return "model";
   }
   throw std::invalid_argument("name_of: no such map");
+}
+
+AttentionWeights attention_of(const LayerWeights& layer, Kind kind) {
+  AttentionWeights weights = layer.attention;
+  if (kind == Kind::l2) {
+    weights.key.resize(0, 0);
+    weights.key_bias.resize(0);
+  }
+  return weights;
 }
 
 NormWeights load_norm(const Model& model, const Module& module) {

@@ -42,6 +42,10 @@ struct LayerWeights {
 LayerWeights load_layer(const Model& model, Index layer,
                         MapName map = MapName::block);
 
+/// The attention of a layer as a kind reads it: tied L2 has its queries for
+/// keys, and looks neither at the keys nor at their bias.
+AttentionWeights attention_of(const LayerWeights& layer, Kind kind);
+
 struct ModelMapOptions {
   Kind kind = Kind::dot;  ///< l2 drops the keys and ties them to the queries
   std::optional<Mask> mask = {};  ///< the model's own, if nothing is said

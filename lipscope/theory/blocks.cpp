@@ -35,9 +35,9 @@ Magnitude layer_norm_everywhere_inf(const NormWeights& norm) {
 double activation_slope(Activation activation) {
   switch (activation) {
     case Activation::relu:
-    case Activation::tanh:
       return 1.0;
     case Activation::gelu:
+    case Activation::gelu_tanh:
       // at √2: Φ(√2) + √2 φ(√2) = 1.12890415…; its tanh approximation reaches
       // 1.12899307…: both are below
       return 1.1290;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "lipscope/model/activation.h"
 #include "lipscope/theory/head_norms.h"
 #include "lipscope/theory/magnitude.h"
 
@@ -27,8 +28,7 @@ Magnitude norm_layer_local(const NormWeights& norm, double variance);
 /// 3^{-3/2})|γ_i|/√ε.
 Magnitude layer_norm_everywhere_inf(const NormWeights& norm);
 
-enum class Activation { relu, tanh, gelu, silu };
-/// max|act'|: 1, 1, 1.1290, 1.0999.
+/// max|act'| from above: 1 (relu), 1.1290 (gelu, both forms), 1.0999 (silu).
 double activation_slope(Activation activation);
 
 /// ‖W₁‖ L_act ‖W₂‖.

@@ -98,13 +98,6 @@ Covariances covariances(const LayerParts& l, const HeadwiseNorms& norms,
   return most;
 }
 
-double longest_token(const Matrix& x) {
-  double most = 0.0;
-  for (Index i = 0; i < x.rows(); ++i)
-    most = std::max(most, length_above(x.row(i)));
-  return most;
-}
-
 double diameter(const Matrix& x) {
   double most = 0.0;
   for (Index i = 0; i < x.rows(); ++i)
@@ -120,13 +113,13 @@ Magnitude of_head(Certificate which, const LayerParts& l,
   const Matrix& p = at.p[h];
   switch (which) {
     case Certificate::castin24_ball:
-      return castin24_ball(norms.score[h], longest_token(at.x), n);
+      return castin24_ball(norms.score[h], longest_row(at.x), n);
     case Certificate::castin24_data: {
       // x_iA and A x_iᵀ, without the biases of the features
       const Matrix q = l.query.middleCols(h * l.k, l.k);
       const Matrix k = l.key.middleCols(h * l.k, l.k);
-      const double pull = std::max(longest_token((at.x * q) * k.transpose()),
-                                   longest_token((at.x * k) * q.transpose()));
+      const double pull = std::max(longest_row((at.x * q) * k.transpose()),
+                                   longest_row((at.x * k) * q.transpose()));
       return castin24_data(pull, diameter(at.x), n);
     }
     case Certificate::yudin25_local: {

@@ -186,6 +186,13 @@ double length_above(const Vector& v) {
   return above(v.stableNorm() * (1.0 + 2.0 * terms * unit));
 }
 
+double longest_row(const Matrix& x) {
+  double most = 0.0;
+  for (Index i = 0; i < x.rows(); ++i)
+    most = std::max(most, length_above(x.row(i)));
+  return most;
+}
+
 double row_sum_above(const Matrix& w) {
   if (w.size() == 0) return 0.0;
   const double terms = static_cast<double>(w.cols()) + 2.0;

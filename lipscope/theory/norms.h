@@ -48,6 +48,7 @@ double product_norm_above(const Matrix& x, const Matrix& y);
 double nonnegative_norm_above(const Matrix& n);
 
 double length_above(const Vector& v);  ///< |v|₂
+double longest_row(const Matrix& x);   ///< max_i |x_i|₂, from above
 
 /// max_i Σ_j |W_ij|, what a column vector's largest entry is multiplied by;
 /// transpose for tokens, which are rows.

@@ -143,7 +143,54 @@ TEST_F(Measure, EnclosesAsAsked) {
   EXPECT_GE(record["upper_whp"], record["lower"]);
   EXPECT_EQ(record["status"], "converged");
   EXPECT_EQ(record["delta"], 1e-10);
-  EXPECT_TRUE(record["upper"].is_null());
+  EXPECT_EQ(record["upper_by"], "own_split");
+  EXPECT_GE(record["upper"], record["lower"]);
+}
+
+TEST_F(Measure, CertifiesFromAboveByTheNamedCertificate) {
+  // 640 columns: nothing is decomposed
+  const std::string layer = "measure --json --random d=32,heads=4 --length 20 ";
+  const auto record = [&](const std::string& options) {
+    const Outcome run = test::lipscope(layer + options);
+    EXPECT_EQ(run.code, 0) << run.err;
+    return json_lines(run.out).at(0);
+  };
+  EXPECT_EQ(record("")["upper_by"], "own_split");
+  EXPECT_EQ(record("--heads 2")["upper_by"], "own_blocks");
+  EXPECT_EQ(record("--certificate local")["upper_by"], "own_local");
+  EXPECT_EQ(record("--map core --certificate blocks")["upper_by"],
+            "own_blocks");
+  EXPECT_TRUE(record("--certificate none")["upper"].is_null());
+  EXPECT_EQ(record("--kind l2")["upper_by"], "own_l2");
+  EXPECT_EQ(record("--kind cosine")["upper_by"], "own_cosine");
+  EXPECT_EQ(record("--kind sigmoid")["upper_by"], "ramapuram24_ball");
+  EXPECT_TRUE(record("--kind l2-untied")["upper"].is_null());
+
+  const auto all = record("--certificate all");
+  const auto each = all["details"]["certificates"];
+  EXPECT_EQ(each.size(), 6u);  // no query bias: the published ones as well
+  for (const auto& [name, value] : each.items()) {
+    EXPECT_LE(all["lower"], value) << name;
+    EXPECT_LE(all["upper"], value) << name;
+  }
+  EXPECT_EQ(all["upper"], each["own_blocks"]);
+  EXPECT_EQ(all["parameters"]["certificate"], "all");
+
+  test::expect_refusal(test::lipscope(layer + "--certificate svd"), 2,
+                       {"--certificate svd", "split"});
+  test::expect_refusal(test::lipscope(layer + "--kind l2 --certificate split"),
+                       2, {"--certificate split", "kind l2"});
+}
+
+TEST_F(Measure, CertifiesEverySampleAtItsOwnInput) {
+  // what stands together in one group is certified as if it stood alone
+  const std::string sweep =
+      "measure --json --random d=32,heads=4 --length 20 --threads 2 ";
+  const auto three = json_lines(test::lipscope(sweep + "--samples 3").out);
+  const auto one = json_lines(test::lipscope(sweep + "--samples 1").out);
+  EXPECT_EQ(three.at(0)["upper"], one.at(0)["upper"]);
+  EXPECT_NE(three.at(1)["upper"], three.at(0)["upper"]);
+  EXPECT_NE(three.at(2)["upper"], three.at(1)["upper"]);
 }
 
 TEST_F(Measure, GivesTheSameBitsOnOneThreadAndOnTwo) {
@@ -155,8 +202,7 @@ TEST_F(Measure, GivesTheSameBitsOnOneThreadAndOnTwo) {
                            threads)
                 .out)
             .at(0);
-    record.erase("seconds");
-    return record;
+    return test::without_times(record);
   };
   EXPECT_EQ(run("1"), run("2"));
 }
@@ -210,7 +256,7 @@ TEST_F(Measure, RadiusScalesTheLongestToken) {
 
 std::vector<nlohmann::json> without_times(const std::string& path) {
   auto records = json_lines(test::contents(path));
-  for (auto& record : records) record.erase("seconds");
+  for (auto& record : records) record = test::without_times(record);
   return records;
 }
 

@@ -85,6 +85,13 @@ inline std::vector<nlohmann::json> json_lines(const std::string& text) {
   return records;
 }
 
+/// A record without what differs from run to run.
+inline nlohmann::json without_times(nlohmann::json record) {
+  record.erase("seconds");
+  if (record.contains("details")) record["details"].erase("upper_seconds");
+  return record;
+}
+
 /// That the program refuses, with this exit code and these words.
 inline void expect_refusal(const Outcome& outcome, int code,
                            const std::vector<std::string>& words) {

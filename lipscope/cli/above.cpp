@@ -1,0 +1,43 @@
+#include "lipscope/cli/above.h"
+
+#include <cmath>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/theory/layer_bounds.h"
+
+namespace lipscope::cli {
+
+TokenSet tokens_within(const std::string& radius, const Subject& subject,
+                       std::optional<Index> layer) {
+  if (radius == "ln") {
+    const std::optional<NormWeights> norm = input_norm(subject, layer);
+    if (!norm)
+      throw InputError(
+          fmt::format("--radius ln: {} has no ln_gain, so no "
+                      "layer norm bounds its tokens",
+                      subject.name));
+    return {norm_layer_radius(*norm), norm};
+  }
+  const double R = parse_number<double>(radius, "--radius");
+  if (!(R > 0.0) || !std::isfinite(R))
+    throw InputError(fmt::format("--radius {}: a radius is positive", radius));
+  return {R, {}};
+}
+
+std::vector<Bound> bounds_of(Maps& maps, const Selection& selection,
+                             std::optional<Index> layer,
+                             std::optional<Index> head, Index n,
+                             const TokenSet& tokens) {
+  return attention_bounds(maps.weights(layer), selection.map != MapName::core,
+                          map_options(selection, head), n, tokens);
+}
+
+std::optional<Bound> best_bound_of(Maps& maps, const Selection& selection,
+                                   std::optional<Index> layer,
+                                   std::optional<Index> head, Index n,
+                                   const TokenSet& tokens) {
+  return best_bound(bounds_of(maps, selection, layer, head, n, tokens),
+                    selection.norm);
+}
+
+}  // namespace lipscope::cli

@@ -1,0 +1,178 @@
+#include "lipscope/cli/certificates.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/core/parallel.h"
+#include "lipscope/theory/layer_bounds.h"
+
+namespace lipscope::cli {
+namespace {
+
+constexpr Certificate every[] = {
+    Certificate::castin24_ball, Certificate::castin24_data,
+    Certificate::yudin25_local, Certificate::own_local,
+    Certificate::own_split,     Certificate::own_blocks};
+
+std::optional<Certificate> named(const std::string& which) {
+  if (which == "split") return Certificate::own_split;
+  if (which == "blocks") return Certificate::own_blocks;
+  if (which == "local") return Certificate::own_local;
+  return std::nullopt;
+}
+
+bool reads_radius(const Selection& s) {
+  return s.kind == Kind::dot || s.kind == Kind::sigmoid;
+}
+
+}  // namespace
+
+Certificates::Certificates(const Subject& subject, const Selection& selection,
+                           Maps& maps, const std::string& which, int threads)
+    : subject_(subject),
+      selection_(selection),
+      maps_(maps),
+      which_(which),
+      threads_(threads) {
+  if (which == "auto" || which == "none" || which == "all") return;
+  if (!named(which))
+    throw InputError(fmt::format(
+        "--certificate {}: expected auto, none, split, blocks, local or all",
+        which));
+  const bool rope = subject.model && subject.model->config.rope_theta;
+  if (selection.kind != Kind::dot || rope || selection.norm != "2")
+    throw InputError(fmt::format(
+        "--certificate {}: there is none for kind {}, norm {}{}; it is for "
+        "dot-product attention without rotary positions, in the 2-norm",
+        which, name_of(selection.kind), selection.norm,
+        rope ? " and rotary positions" : ""));
+}
+
+const LayerCertificates& Certificates::of(const Key& key) {
+  const auto known = made_.find(key);
+  if (known != made_.end()) return known->second;
+  if (!maps_.keeps_layers()) made_.clear();
+  ModelMapOptions options = map_options(selection_, key.second);
+  options.threads = threads_;
+  return made_
+      .emplace(key, LayerCertificates(maps_.weights(key.first), selection_.map,
+                                      options))
+      .first->second;
+}
+
+Certificates::Found Certificates::found_at(const LayerCertificates& made,
+                                           const Matrix& x) const {
+  const std::optional<Certificate> usual = made.usual(x.rows());
+  std::vector<std::optional<Certificate>> asked = {usual};
+  if (usual && named(which_)) asked = {named(which_)};
+  if (usual && which_ == "all")
+    asked.assign(std::begin(every), std::end(every));
+  Found found;
+  for (const std::optional<Certificate>& one : asked) {
+    if (one && !made.offers(*one)) continue;
+    if (std::optional<Bound> bound = made.at(x, one))
+      found.push_back(std::move(*bound));
+  }
+  return found;
+}
+
+std::vector<Certificates::Found> Certificates::of_layer(const Key& key,
+                                                        const Matrix& x,
+                                                        Index count) {
+  const LayerCertificates& made = of(key);
+  const Index n = x.rows() / count;
+  std::vector<Found> found(count);
+  const bool attention =
+      selection_.map == MapName::attn || selection_.map == MapName::core;
+  if (attention && !reads_radius(selection_)) {
+    found.assign(count, found_at(made, x.topRows(n)));  // for all the same
+    return found;
+  }
+  parallel_for(count, threads_, [&](Index i) {
+    found[i] = found_at(made, x.middleRows(i * n, n));
+  });
+  return found;
+}
+
+// layer by layer, each block at what the one before makes of x; the final norm
+// at what comes out of the last
+std::vector<Certificates::Found> Certificates::of_model(const Matrix& x,
+                                                        Index count) const {
+  const Model& model = *subject_.model;
+  const Index n = x.rows() / count;
+  ModelMapOptions options = map_options(selection_, {});
+  options.threads = threads_;
+  ModelMapOptions stacked = options;
+  stacked.sequences = count;
+
+  std::vector<Magnitude> product(count, Magnitude(1.0));
+  std::vector<Bound> last(count);
+  std::vector<char> proved(count, 1);
+  Matrix states = x;
+  for (Index l = 0; l < model.config.layers; ++l) {
+    const LayerWeights layer = load_layer(model, l);
+    const LayerCertificates made(layer, MapName::block, options);
+    parallel_for(count, threads_, [&](Index i) {
+      const std::optional<Certificate> which =
+          named(which_) ? named(which_) : made.usual(n);
+      const std::optional<Bound> block =
+          made.at(states.middleRows(i * n, n), which);
+      if (!block || !std::isfinite(block->value)) {
+        proved[i] = 0;
+        return;
+      }
+      product[i] = product[i] * block->value;
+      last[i] = *block;
+    });
+    if (std::count(proved.begin(), proved.end(), 1) == 0)
+      return std::vector<Found>(count);
+    states = (*layer_map<double>(layer, MapName::block, stacked))(states);
+  }
+  const std::optional<NormWeights> norm = load_final_norm(model);
+  std::vector<Found> found(count);
+  for (Index i = 0; i < count; ++i) {
+    if (!proved[i]) continue;
+    if (norm)
+      product[i] =
+          product[i] * norm_layer_at(*norm, states.middleRows(i * n, n));
+    found[i].push_back(make_bound({.name = "model(" + last[i].name + ")",
+                                   .norm = "2",
+                                   .mask = last[i].mask,
+                                   .citation = last[i].citation},
+                                  product[i] * (1.0 + 1e-9), "at this input"));
+  }
+  return found;
+}
+
+bool Certificates::add(std::vector<Record>& records, const Matrix& x,
+                       std::optional<Index> layer, std::optional<Index> head) {
+  if (which_ == "none" || selection_.norm != "2") return false;
+  const bool answered =
+      std::all_of(records.begin(), records.end(),
+                  [](const Record& r) { return r.upper.has_value(); });
+  if (which_ == "auto" && answered) return false;
+  const Index count = static_cast<Index>(records.size());
+  const std::vector<Found> found = subject_.model && !layer
+                                       ? of_model(x, count)
+                                       : of_layer({layer, head}, x, count);
+  for (Index i = 0; i < count; ++i) {
+    Record& r = records[i];
+    for (const Bound& bound : found[i]) {
+      const bool finite = std::isfinite(bound.value);
+      if (which_ != "auto")
+        r.details["certificates"][bound.name] =
+            finite ? nlohmann::ordered_json(bound.value)
+                   : nlohmann::ordered_json(nullptr);
+      if (r.upper_log10 && *r.upper_log10 <= bound.log10) continue;
+      if (bound.value == 0.0 && r.upper) continue;
+      r.upper = finite ? std::optional(bound.value) : std::nullopt;
+      r.upper_log10 =
+          bound.value > 0.0 ? std::optional(bound.log10) : std::nullopt;
+      r.upper_by = bound.name;
+    }
+  }
+  return true;
+}
+
+}  // namespace lipscope::cli

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lipscope/cli/record.h"
+#include "lipscope/cli/selection.h"
+#include "lipscope/theory/layer_certificates.h"
+
+namespace lipscope::cli {
+
+/// What is proved from above at the inputs of `measure`, in the 2-norm, beside
+/// what is measured there.
+class Certificates {
+ public:
+  /// `which` as --certificate has it: auto, none, split, blocks, local or all.
+  /// InputError for other words, and for a certificate that the selected map
+  /// does not have.
+  Certificates(const Subject& subject, const Selection& selection, Maps& maps,
+               const std::string& which, int threads);
+
+  /// For records of the sequences that lie under one another in x: where a
+  /// certificate is below `upper`, or there is none, it takes its place.
+  /// Unless one was asked for by name, records that have an upper are left as
+  /// they are. What was asked for is in details.certificates, each with its
+  /// value, whichever is best. Whether anything was computed.
+  bool add(std::vector<Record>& records, const Matrix& x,
+           std::optional<Index> layer, std::optional<Index> head);
+
+ private:
+  using Key = std::pair<std::optional<Index>, std::optional<Index>>;
+  using Found = std::vector<Bound>;  // at one input
+
+  const LayerCertificates& of(const Key& key);
+  Found found_at(const LayerCertificates& made, const Matrix& x) const;
+  std::vector<Found> of_layer(const Key& key, const Matrix& x, Index count);
+  std::vector<Found> of_model(const Matrix& x, Index count) const;
+
+  const Subject& subject_;
+  const Selection& selection_;
+  Maps& maps_;
+  std::string which_;
+  int threads_;
+  std::map<Key, LayerCertificates> made_;
+};
+
+}  // namespace lipscope::cli

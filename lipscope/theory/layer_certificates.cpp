@@ -1,0 +1,131 @@
+#include "lipscope/theory/layer_certificates.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/theory/layer_bounds.h"
+#include "lipscope/theory/norms.h"
+
+namespace lipscope {
+namespace {
+
+AttentionOptions attention_options(const LayerWeights& layer, bool project,
+                                   const ModelMapOptions& o) {
+  return {.kind = o.kind,
+          .mask = o.mask.value_or(layer.mask),
+          .heads = o.heads,
+          .project = project,
+          .cosine = o.cosine,
+          .threads = o.threads};
+}
+
+}  // namespace
+
+Magnitude norm_layer_at(const NormWeights& norm, const Matrix& x) {
+  require(x.rows() > 0, "norm layer: the sequence is empty");
+  const double D = static_cast<double>(x.cols());
+  double least = std::numeric_limits<double>::infinity();
+  for (Index i = 0; i < x.rows(); ++i) {
+    Vector z = x.row(i);
+    const double size = z.squaredNorm() / D;
+    if (norm.kind == NormWeights::Kind::layer) z.array() -= z.mean();
+    // the mean is good to a few units of |x|, and so is the variance of |x|²
+    least = std::min(least, z.squaredNorm() / D - 0x1p-40 * size);
+  }
+  return norm_layer_local(norm, std::max(0.0, least));
+}
+
+struct LayerCertificates::Made {
+  LayerWeights layer;  // unless the certificates have all that is needed of it
+  MapName map = MapName::attn;
+  bool one_head = false;
+  ModelMapOptions options;
+  std::optional<LocalCertificates> local;  // of the attention
+  MapPtr<double> attention;                // for what it makes of x
+  MapPtr<double> mlp;
+  std::optional<MlpNorms> norms;
+
+  bool around() const {
+    return map == MapName::residual || map == MapName::block;
+  }
+  bool project() const { return map != MapName::core; }
+
+  std::optional<Bound> attention_at(const Matrix& x,
+                                    std::optional<Certificate> which) const {
+    if (which) return local->at(x, *which);
+    const double R = longest_row(x);
+    if (!(R > 0.0)) return std::nullopt;
+    return best_bound(
+        attention_bounds(layer, project(), options, x.rows(), {R, {}}), "2");
+  }
+};
+
+LayerCertificates::LayerCertificates(const LayerWeights& layer, MapName map,
+                                     const ModelMapOptions& options)
+    : made_(std::make_unique<Made>()) {
+  made_->map = map;
+  made_->one_head = options.heads.size() == 1 || layer.attention.heads == 1;
+  made_->options = options;
+  require(map != MapName::model, "certificate: a model is no map of one layer");
+  require(options.sequences == 1, "certificate: {} sequences, it takes one",
+          options.sequences);
+  if (options.kind == Kind::dot && !layer.rope_theta)
+    made_->local.emplace(layer.attention,
+                         attention_options(layer, made_->project(), options));
+  if (!made_->local || made_->around()) made_->layer = layer;
+  if (made_->around())
+    made_->attention = layer_map<double>(layer, MapName::attn, options);
+  if (map == MapName::block) {
+    made_->mlp = std::make_unique<Mlp<double>>(layer.mlp, options.threads);
+    made_->norms = mlp_norms(layer.mlp);
+  }
+}
+LayerCertificates::~LayerCertificates() = default;
+LayerCertificates::LayerCertificates(LayerCertificates&&) noexcept = default;
+
+bool LayerCertificates::offers(Certificate which) const {
+  return made_->local && made_->local->offers(which);
+}
+
+std::optional<Certificate> LayerCertificates::usual(Index n) const {
+  if (!made_->local) return std::nullopt;
+  constexpr Index few = 64;
+  return made_->one_head && n <= few ? Certificate::own_blocks
+                                     : Certificate::own_split;
+}
+
+std::optional<Bound> LayerCertificates::at(
+    const Matrix& x, std::optional<Certificate> which) const {
+  const Made& m = *made_;
+  if (!m.around()) return m.attention_at(x, which);
+
+  const LayerWeights& l = m.layer;
+  const LayerNorm<double> first(l.attention_norm);
+  const Matrix read = l.pre_norm ? first(x) : x;  // by the attention
+  const std::optional<Bound> attention = m.attention_at(read, which);
+  if (!attention || !std::isfinite(attention->value)) return std::nullopt;
+  const Matrix mixed = x + (*m.attention)(read);
+  BlockParts parts{attention->value,
+                   norm_layer_at(l.attention_norm, l.pre_norm ? x : mixed), 1.0,
+                   1.0};
+  if (m.map == MapName::block) {
+    const LayerNorm<double> second(l.mlp_norm);
+    const Matrix middle = l.pre_norm ? mixed : first(mixed);
+    const Matrix fed = l.pre_norm ? second(middle) : middle;
+    parts.mlp = mlp_above(*m.norms, longest_row(fed));
+    parts.mlp_norm = norm_layer_at(
+        l.mlp_norm, l.pre_norm ? middle : Matrix(middle + (*m.mlp)(fed)));
+  }
+  // what rounding in the states may do to the norms made of them
+  const Magnitude value = layer_bound(parts, m.map, l.pre_norm) * (1.0 + 1e-9);
+  return make_bound({.name = name_of(m.map) + "(" + attention->name + ")",
+                     .norm = "2",
+                     .mask = attention->mask,
+                     .citation = attention->citation},
+                    value, "at this input");
+}
+
+}  // namespace lipscope

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "lipscope/model/layer.h"
+#include "lipscope/theory/certificates.h"
+
+namespace lipscope {
+
+/// Bounds from above, in the 2-norm, on the Jacobian of a map of one layer at
+/// given inputs: core, attn, residual or block. What depends on the weights
+/// alone is made once.
+///
+/// Attention: a local certificate (certificates.h) for dot-product attention
+/// without rotary positions; otherwise the best of bounds.h over the ball that
+/// holds the input. Around it, at what the layer makes of x in f64,
+///
+///   residual  1 + L_attn max_i L_norm(x_i)   or   max_i L_norm(y_i)(1 +
+///   L_attn)
+///
+/// with y = x + attn(x) and L_norm(x) = max|γ|/√(σ² + ε); block: the same once
+/// more with the MLP.
+class LayerCertificates {
+ public:
+  LayerCertificates(const LayerWeights& layer, MapName map,
+                    const ModelMapOptions& options);
+  ~LayerCertificates();
+  LayerCertificates(LayerCertificates&&) noexcept;
+
+  /// Whether this certificate is to be had for the attention.
+  bool offers(Certificate which) const;
+  /// own_split for several heads, own_blocks for one; nothing where bounds.h
+  /// answers.
+  std::optional<Certificate> usual(Index n) const;
+
+  /// From the given certificate, or what there is without one. Nothing where
+  /// nothing is proved.
+  std::optional<Bound> at(const Matrix& x,
+                          std::optional<Certificate> which) const;
+
+ private:
+  struct Made;
+  std::unique_ptr<Made> made_;
+};
+
+/// A norm layer at these tokens: max_i max|γ|/√(σ_i² + ε), with the variance
+/// (mean square for RMSNorm) rounded down.
+Magnitude norm_layer_at(const NormWeights& norm, const Matrix& x);
+
+}  // namespace lipscope

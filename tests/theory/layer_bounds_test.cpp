@@ -1,0 +1,127 @@
+// Bounds of whole layers: by hand, and never below a dense Jacobian.
+
+#include "lipscope/theory/layer_bounds.h"
+
+#include <gtest/gtest.h>
+
+#include "lipscope/spectral/dense.h"
+#include "lipscope/theory/layer_certificates.h"
+#include "tests/model/folders.h"
+
+namespace lipscope {
+namespace {
+
+void expect_just_above(Magnitude bound, double exact) {
+  EXPECT_GE(bound.value(), exact);
+  EXPECT_LE(bound.value(), exact * (1 + 1e-9));
+}
+
+TEST(MlpBound, IsTheFormulaWorkedByHand) {
+  const Matrix one = Matrix::Ones(1, 1);
+  const MlpWeights plain{
+      .up = 2 * one, .down = 3 * one, .activation = Activation::relu};
+  expect_just_above(mlp_above(mlp_norms(plain), 7.0), 6.0);
+  // |u| ≤ 2·2 + 1/2, |g| ≤ 3·2 + 1/4: (3·1.0999·4.5 + 2·6.25)·5
+  const MlpWeights gated{.up = 2 * one,
+                         .gate = 3 * one,
+                         .down = 5 * one,
+                         .up_bias = Vector::Constant(1, -0.5),
+                         .gate_bias = Vector::Constant(1, 0.25),
+                         .activation = Activation::silu};
+  expect_just_above(mlp_above(mlp_norms(gated), 2.0), 136.74325);
+}
+
+TEST(LayerBound, IsTheFormulaWorkedByHand) {
+  const BlockParts parts{2.0, 3.0, 5.0, 7.0};
+  EXPECT_EQ(layer_bound(parts, MapName::core, true).value(), 2.0);
+  EXPECT_EQ(layer_bound(parts, MapName::attn, false).value(), 2.0);
+  expect_just_above(layer_bound(parts, MapName::residual, true), 7.0);
+  expect_just_above(layer_bound(parts, MapName::residual, false), 9.0);
+  expect_just_above(layer_bound(parts, MapName::block, true), 7.0 * 36.0);
+  expect_just_above(layer_bound(parts, MapName::block, false), 9.0 * 42.0);
+  EXPECT_THROW(layer_bound(parts, MapName::model, true), std::invalid_argument);
+}
+
+TEST(NormLayerAt, TakesTheTokenOfLeastVariance) {
+  Matrix x(2, 2);
+  x << 13, 7, 4, 2;  // variances 9 and 1, mean squares 109 and 10
+  NormWeights norm{.gain = Vector::Constant(2, -2.0), .epsilon = 3.0};
+  expect_just_above(norm_layer_at(norm, x), 1.0);  // 2/√(1 + 3)
+  norm.kind = NormWeights::Kind::rms;
+  norm.epsilon = 6.0;
+  expect_just_above(norm_layer_at(norm, x), 0.5);  // 2/√(10 + 6)
+}
+
+class LayersOf : public testing::TestWithParam<Architecture> {
+ protected:
+  LayersOf() {
+    const ModelConfig config = test::small_config(GetParam());
+    test::write_model(folder.path(), config, test::random_tensors(config, 5));
+    model.emplace(load_model(folder.path()));
+  }
+
+  const test::TemporaryFolder folder;
+  std::optional<Model> model;
+};
+
+constexpr MapName maps_of_a_layer[] = {MapName::core, MapName::attn,
+                                       MapName::residual, MapName::block};
+
+TEST_P(LayersOf, CertificatesAreNeverBelowTheDenseJacobian) {
+  for (const MapName map : maps_of_a_layer)
+    for (const Kind kind : all_kinds) {
+      if (kind == Kind::l2 && GetParam() == Architecture::llama) continue;
+      const LayerWeights layer = load_layer(*model, 1, map);
+      const ModelMapOptions options{.kind = kind};
+      const LayerCertificates certificates(layer, map, options);
+      const auto f = layer_map<double>(layer, map, options);
+      for (const double size : {0.1, 1.0, 8.0}) {
+        const Matrix x = size * gaussian(4, 8, Rng(3));
+        const double exact = dense_norm(materialize(*f->linearize(x))).value;
+        const auto usual = certificates.usual(x.rows());
+        EXPECT_EQ(usual.has_value(),
+                  kind == Kind::dot && GetParam() != Architecture::llama);
+        const auto bound = certificates.at(x, usual);
+        const bool none =
+            kind == Kind::l2_untied ||
+            (GetParam() == Architecture::llama && kind != Kind::dot);
+        ASSERT_EQ(bound.has_value(), !none) << name_of(kind);
+        if (!bound) continue;
+        EXPECT_LE(exact, bound->value)
+            << bound->name << " map " << name_of(map) << " size " << size;
+        if (usual) {
+          EXPECT_LE(bound->value, 600 * exact) << bound->name;
+        }
+      }
+    }
+}
+
+TEST_P(LayersOf, BoundsEverywhereAreNeverBelowTheDenseJacobian) {
+  // attention over what the norm ahead of it lets through, the rest everywhere
+  const LayerWeights layer = load_layer(*model, 1);
+  const LayerWeights before = load_layer(*model, 0);
+  const NormWeights& norm =
+      layer.pre_norm ? layer.attention_norm : before.mlp_norm;
+  const auto attention = best_bound(
+      attention_bounds(layer, true, {}, 4, {norm_layer_radius(norm), norm}),
+      "2");
+  ASSERT_TRUE(attention);
+  for (const MapName map : {MapName::residual, MapName::block}) {
+    const Magnitude bound = layer_bound(
+        parts_everywhere(layer, map, attention->value), map, layer.pre_norm);
+    const auto f = layer_map<double>(layer, map, {});
+    for (const double size : {1e-3, 0.03, 1.0, 30.0}) {
+      Matrix x = size * gaussian(4, 8, Rng(4));
+      if (!layer.pre_norm) x = LayerNorm<double>(norm)(x);
+      EXPECT_LE(dense_norm(materialize(*f->linearize(x))).value, bound.value())
+          << name_of(map) << " size " << size;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, LayersOf,
+                         testing::Values(Architecture::gpt2, Architecture::bert,
+                                         Architecture::llama));
+
+}  // namespace
+}  // namespace lipscope
