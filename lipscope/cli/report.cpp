@@ -1,11 +1,12 @@
 // lipscope report, lipscope compare: records as a page that a browser opens.
 
-#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <thread>
 
 #include "lipscope/cli/commands.h"
+#include "lipscope/cli/machine.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/record.h"
 #include "lipscope/core/errors.h"
@@ -36,7 +37,9 @@ void declare(CLI::App& app, Options& o, int least, int most) {
 }
 
 int write_page(const Options& o, bool compare) {
-  Page page({.compare = compare});
+  Page page({.compare = compare,
+             .machine = fmt::format("{}, {} cores", cpu_field("model name"),
+                                    std::thread::hardware_concurrency())});
   std::size_t contradictions = 0;
   for (const std::string& file : o.files) {
     page.begin_file(file);

@@ -5,13 +5,28 @@
 
 #include <cmath>
 
+#include "lipscope/core/errors.h"
+
 namespace lipscope {
 
 using nlohmann::ordered_json;
 
-std::string compact_json(const ordered_json& value) {
+std::string compact_json(const ordered_json& value, int deepest) {
+  require(deepest > 0, "a record is nested too deep");
   if (value.is_number_float() && std::isfinite(value.get<double>()))
     return fmt::format("{:.7g}", value.get<double>());
+  std::vector<std::string> parts;
+  if (value.is_array()) {
+    for (const ordered_json& item : value)
+      parts.push_back(compact_json(item, deepest - 1));
+    return fmt::format("[{}]", fmt::join(parts, ","));
+  }
+  if (value.is_object()) {
+    for (const auto& [key, item] : value.items())
+      parts.push_back(compact_json(key) + ":" +
+                      compact_json(item, deepest - 1));
+    return fmt::format("{{{}}}", fmt::join(parts, ","));
+  }
   return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 

@@ -43,7 +43,8 @@ class Columns {
 };
 
 /// A value as JSON, numbers to seven digits; bytes that are not UTF-8 become
-/// replacement characters.
-std::string compact_json(const nlohmann::ordered_json& value);
+/// replacement characters. Nested more than `deepest` deep it is not a
+/// record's.
+std::string compact_json(const nlohmann::ordered_json& value, int deepest = 64);
 
 }  // namespace lipscope

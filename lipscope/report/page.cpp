@@ -187,11 +187,12 @@ std::string Page::data() const {
     files.push_back(fmt::format(R"({{"name":{},"records":{}}})",
                                 compact_json(files_[i]), counts_[i]));
   return fmt::format(
-      R"({{"version":{},"compare":{},"files":[{}],"count":{},"columns":{},)"
+      R"({{"version":{},"machine":{},"compare":{},"files":[{}],"count":{},"columns":{},)"
       R"("growth":[{}],"texts":[{}],"shares":[{}],"shares_of":{}}})",
-      compact_json(version()), options_.compare, fmt::join(files, ","),
-      columns_.size(), columns_.json(), fmt::join(growth_, ","),
-      fmt::join(texts, ","), fmt::join(shares, ","), shares_.size());
+      compact_json(version()), compact_json(options_.machine), options_.compare,
+      fmt::join(files, ","), columns_.size(), columns_.json(),
+      fmt::join(growth_, ","), fmt::join(texts, ","), fmt::join(shares, ","),
+      shares_.size());
 }
 
 std::string Page::html() const {

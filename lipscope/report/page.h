@@ -12,6 +12,7 @@ namespace lipscope {
 struct PageOptions {
   /// Two files side by side, and not one audit in several files.
   bool compare = false;
+  std::string machine;  ///< on which the page is made, in words
   /// Tokens whose shares go into the page. Beyond, those of the largest
   /// constants of every layer and head are kept, and the page says so.
   std::size_t most_shares = 250'000;

@@ -70,7 +70,7 @@ function curveFigure({ id, label, curves, x, y, caption, height = 340, legend, h
           label: c.name, data: c.points, showLine: c.line ?? true, borderDash: c.dashed ? [5, 4] : [],
           borderColor: colour(c.colourName), borderWidth: 1.75,
           backgroundColor: c.colours ? c.points.map(c.colours) : colour(c.colourName),
-          pointRadius: c.dots ?? 3, pointHoverRadius: (c.dots ?? 3) + 3, pointHitRadius: 6, pointBorderWidth: 0,
+          pointRadius: c.dots ?? 3, pointHoverRadius: (c.dots ?? 3) + 3, pointHitRadius: c.dots === 0 ? -1 : 6, pointBorderWidth: 0,
         })),
       },
       options: {

@@ -49,7 +49,7 @@ function compareSection() {
   const ends = [points.reduce((m, p) => Math.min(m, p.x, p.y), Infinity), points.reduce((m, p) => Math.max(m, p.x, p.y), -Infinity)];
   return section("compare", "Side by side",
     el("p", null, `Each number is the constant of ${b} over that of ${a}, the median over all inputs.`),
-    heatMap({ label: "Ratio by layer and head", layers: inOrder(distinct(firsts, "layer")), heads: inOrder(distinct(firsts, "head")), cells, of: three, pressed: null, press: () => {} }),
+    heatMap({ label: "Ratio by layer and head", layers: inOrder(distinct(firsts, "layer")), heads: inOrder(distinct(firsts, "head")), cells, of: three }),
     curveFigure({ id: "compare-chart", label: `Constants of ${b} against those of ${a}`, height: 420,
       curves: [{ name: "one input", points, line: false, dots: 4, colourName: "below" }, { name: "equal", points: ends.map((x) => ({ x, y: x })), dots: 0, dashed: true, colourName: "muted" }],
       x: { log: true, title: a }, y: { log: true, title: b }, caption: "Above the dashed line the second reacts more strongly.",

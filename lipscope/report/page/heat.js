@@ -10,8 +10,8 @@ function heatMap({ label, layers, heads, cells, of, pressed, press }) {
     const c = cells.get(`${layer} ${head}`);
     if (!c) return el("td", null, el("span", { class: "muted" }, "–"));
     return el("td", { class: head === "all" && heads.length > 1 ? "whole" : null },
-      el("button", { type: "button", title: c.title, "aria-label": c.title, "aria-pressed": String(pressed === `${layer} ${head}`),
-        vars: { "--heat": scale(c.value).toFixed(3) }, on: { click: () => press(layer, head) } }, of(c.value)));
+      el(press ? "button" : "span", { type: press && "button", class: "cell", title: c.title, "aria-label": c.title, "aria-pressed": press && String(pressed === `${layer} ${head}`),
+        vars: { "--heat": scale(c.value).toFixed(3) }, on: { click: () => press?.(layer, head) } }, of(c.value)));
   };
   return el("div", { class: "scroll" },
     el("table", { class: "heat", "aria-label": label },

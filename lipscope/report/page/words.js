@@ -22,7 +22,7 @@ function shown(x, digits = 4) {
   const e = Math.floor(Math.log10(Math.abs(x)));
   if (e >= 6 || e < -3) {
     const [m, p] = x.toExponential(digits - 2).split("e");
-    return `${Number(m)}·10${superscript(Number(p))}`;
+    return `${Number(m) === 1 ? "" : `${Number(m)}·`}10${superscript(Number(p))}`;
   }
   return Number.isInteger(x) ? count(x) : x.toLocaleString("en-US", { maximumSignificantDigits: digits });
 }
