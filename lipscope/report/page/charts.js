@@ -67,15 +67,15 @@ function curveFigure({ id, label, curves, x, y, caption, height = 340, legend, h
       type: "scatter",
       data: {
         datasets: lines.map((c) => ({
-          label: c.name, data: c.points, showLine: c.line ?? true, borderDash: c.dashed ? [5, 4] : [],
+          label: c.name, data: c.points, showLine: c.line ?? true, stepped: c.stepped ?? false, borderDash: c.dashed ? [5, 4] : [],
           borderColor: colour(c.colourName), borderWidth: 1.75,
           backgroundColor: c.colours ? c.points.map(c.colours) : colour(c.colourName),
-          pointRadius: c.dots ?? 3, pointHoverRadius: (c.dots ?? 3) + 3, pointHitRadius: c.dots === 0 ? -1 : 6, pointBorderWidth: 0,
+          pointRadius: c.dots ?? 3, pointHoverRadius: (c.dots ?? 3) + 3, pointHitRadius: c.dots === 0 ? 0 : 6, pointBorderWidth: 0,
         })),
       },
       options: {
         interaction: { mode: "nearest", intersect: true },
-        scales: { x: x.log ? logAxis(x.title) : linearAxis(x.title), y: y.log ? logAxis(y.title) : linearAxis(y.title) },
+        scales: { x: x.log ? logAxis(x.title) : linearAxis(x.title, x.whole), y: y.log ? logAxis(y.title) : linearAxis(y.title) },
         plugins: {
           tooltip: {
             callbacks: {

@@ -61,7 +61,7 @@ function logAxis(title) {
     type: "linear", title: { text: title }, grace: "4%",
     afterBuildTicks(axis) {
       const span = axis.max - axis.min;
-      const step = Math.max(1, Math.ceil(span / 8));
+      const step = [1, 2, 5, 10, 20, 50, 100, 200, 500].find((s) => span / s <= 8) ?? Math.ceil(span / 8);
       const of = span > 3 ? [1] : span > 1.2 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 6, 8];
       const marks = [];
       for (let e = Math.floor(axis.min / step) * step; e <= axis.max; e += step)
@@ -74,7 +74,7 @@ function logAxis(title) {
     ticks: { callback: (v) => (Math.abs(v) < 6 ? shown(10 ** v, 3) : `10${superscript(Math.round(v))}`) },
   };
 }
-const linearAxis = (title) => ({ type: "linear", title: { text: title }, grace: "4%", ticks: { callback: (v) => shown(v, 3) } });
+const linearAxis = (title, whole = false) => ({ type: "linear", title: { text: title }, grace: "4%", ticks: { callback: (v) => (whole && v % 1 ? null : shown(v, 3)) } });
 
 // Lines across a chart at given values of an axis, each with its name.
 const marks = (axis, lines) => ({

@@ -48,13 +48,13 @@ function searchSection(records) {
       const ups = all.map(upperLog).filter((u) => u !== null);
       const up = ups.length ? ups.reduce((a, b) => Math.min(a, b)) : null;
       const found = best(all, lowerLog);
-      const curves = [{ name: "found", points, line: false, dots: 4, colourName: "muted" }, { name: "best so far", points: running, dots: 0, colourName: "below" }];
+      const curves = [{ name: "found", points, line: false, dots: 4, colourName: "muted" }, { name: "best so far", points: running, dots: 0, stepped: "before", colourName: "below" }];
       if (up !== null && points.length) curves.push({ name: "at most", points: [{ x: points[0].x, y: up }, { x: points.at(-1).x, y: up }], dots: 0, dashed: true, colourName: "above" });
       return [
         found !== null && el("p", null, `The worst input found reacts ${times(num(found, "lower"))}${get(found, "lower_by") ? ` (${get(found, "lower_by")})` : ""}` +
           (up !== null ? `; none can react more than ${shownLog(up)} times: ${shown(10 ** Math.min(up - lowerLog(found), 300), 3)} times as much.` : ".")),
         curveFigure({ id: "search-chart", label: "Constants found by the search, best so far, and bound", curves,
-          x: { title: "record" }, y: { log: true, title: "constant (log scale)" },
+          x: { title: "record", whole: true }, y: { log: true, title: "constant (log scale)" },
           head: ["record", "from below", "by"], rows: () => points.map((p) => [String(p.x), shownLog(p.y), get(p.i, "lower_by") ?? "–"]) }),
       ];
     }));
@@ -91,13 +91,14 @@ function experimentSection(name, records) {
   const palette = ["below", "whp", "above", "muted"];
   let k = 0;
   for (const [series, all] of groupBy(records, (i) => plain(parameter(i, "series")))) {
-    const colourName = palette[k++ % palette.length];
+    const colourName = palette[k % palette.length];
     const points = (side) => all.map((i) => {
       const x = parameter(i, "x");
       const y = side === "lower" ? num(i, "lower") : logY ? upperLog(i) : num(i, "upper");
       return { x: typeof x === "number" ? scaled(x, logX) : null, y: side === "lower" ? scaled(y, logY) : y, i };
     }).filter((p) => p.x !== null && p.y !== null).sort((a, b) => a.x - b.x);
     const [low, up] = [points("lower"), points("upper")];
+    if (low.length || up.length) ++k;
     const label = series === "–" ? name : series;
     if (low.length) curves.push({ name: up.length ? `${label}, from below` : label, points: low, colourName, dots: low.length > 80 ? 2 : 3 });
     if (up.length) curves.push({ name: low.length ? `${label}, from above` : `${label} (from above)`, points: up, colourName, dashed: true, dots: 2 });
