@@ -12,6 +12,7 @@ using Run = std::function<int()>;
 Run measure_command(CLI::App& app);
 Run report_command(CLI::App& app);
 Run compare_command(CLI::App& app);
+Run bound_command(CLI::App& app);
 Run doctor_command(CLI::App& app);
 
 }  // namespace lipscope::cli

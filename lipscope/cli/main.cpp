@@ -57,6 +57,8 @@ int main(int argc, char** argv) {
       report_command);
   add("compare", "two files of records side by side on one page",
       compare_command);
+  add("bound", "every bound from above, from weights, length and radius",
+      bound_command);
   add("doctor", "this machine, its libraries and speed, and a self-test",
       doctor_command);
 
