@@ -10,9 +10,9 @@ using Run = std::function<int()>;
 
 /// Each declares its options on `app` and says what to run.
 Run measure_command(CLI::App& app);
+Run bound_command(CLI::App& app);
 Run report_command(CLI::App& app);
 Run compare_command(CLI::App& app);
-Run bound_command(CLI::App& app);
 Run doctor_command(CLI::App& app);
 
 }  // namespace lipscope::cli

@@ -53,12 +53,12 @@ int main(int argc, char** argv) {
   };
   add("measure", "the local constant of a layer at given tokens",
       measure_command);
+  add("bound", "every bound from above, from weights, length and radius",
+      bound_command);
   add("report", "a page that shows records, offline, in any browser",
       report_command);
   add("compare", "two files of records side by side on one page",
       compare_command);
-  add("bound", "every bound from above, from weights, length and radius",
-      bound_command);
   add("doctor", "this machine, its libraries and speed, and a self-test",
       doctor_command);
 

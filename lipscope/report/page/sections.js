@@ -115,7 +115,7 @@ function textSection(refresh) {
   const name = (i) => `${shown(num(i, "lower"), 3)} times: ${plural(num(i, "n"), "token")}, sample ${get(i, "sample")}`;
   const left = data.shares_of - data.shares.length;
   return section("text", "The text",
-    el("p", null, `What ${place(state.layer, state.head, "the layer")} reacts to. The worst small change is spread over the tokens of a sequence: the stronger the colour, the more of it (of its squared length) sits there.`),
+    el("p", null, `What ${place(state.layer, state.head, "the layer")} reacts to. The worst small change is spread over the tokens of a sequence: the stronger the colour, the more of it (of its squared length) sits there.${firstTokenWords(here)}`),
     focusControls(refresh, here.length > 1 && selection("Sequence, the worst first", here.map((i) => ({ name: name(i), value: i })), state.record, (i) => { state.record = i; refresh(); })),
     here.length ? passages(state.record) : el("p", null, "The tokens were not recorded here."),
     left > 0 && el("p", null, `The page holds the tokens of ${count(data.shares.length)} of ${count(data.shares_of)} measurements, those with the largest constants of each layer and head.`));
@@ -149,6 +149,13 @@ function bestBound(i) {
   return best(same, (k) => -upperLog(k));
 }
 
+function boundWords(bounds) {
+  const sorted = [...bounds].sort((a, b) => upperLog(a) - upperLog(b));
+  const one = (k) => `${shownLog(upperLog(k), 3)} for ${placeOf(k)}`;
+  const between = sorted.length > 1 ? `from ${one(sorted[0])} to ${one(sorted.at(-1))}` : one(sorted[0]);
+  return `Over all inputs that long, at the radii of the bounds below, the constant is at most ${between}.`;
+}
+
 function gapSection() {
   const groups = [...byPlace().values()].map((records) => { const i = worst(records); return { i, layer: get(i, "layer"), head: get(i, "head") }; });
   const rows = rowsToShow(groups).filter((g) => lowerLog(g.i) !== null || upperLog(g.i) !== null).map((g) => rangeRow(g.i, capital(placeOf(g.i))));
@@ -158,5 +165,5 @@ function gapSection() {
   return section("gap", "From below and from above",
     el("p", null, silent ? "Only measured, from below: nothing was said from above." : "At the worst sequence of each: what was measured, and what it cannot exceed there. The shorter the line between, the more is known."),
     rangeFigure({ id: "gap-chart", label: "Constants from below and from above by layer", rows, caption: "The numbers hold at these inputs and say nothing of others." }),
-    bounds.length > 0 && el("p", null, `Over all inputs of a given radius the bounds are larger: ${listed(bounds.slice(0, 6).map((k) => `${placeOf(k)} at most ${shownLog(upperLog(k), 3)} (${get(k, "upper_by")}, n = ${get(k, "n")}${num(k, "radius_max") !== null ? `, radius ${shown(num(k, "radius_max"), 3)}` : ""})`))}.`));
+    bounds.length > 0 && el("p", null, boundWords(bounds)));
 }

@@ -29,6 +29,13 @@ function passages(record) {
     asTable(["", "token", "going in", "coming out"], rows));
 }
 
+// In how many of these sequences the first token carries more than any other going in.
+function firstTokenWords(records) {
+  const found = records.map((i) => shares.get(i)).filter((s) => s && s.input.length > 1);
+  const first = found.filter((s) => s.input.every((x) => x <= s.input[0])).length;
+  return found.length < 2 ? "" : ` In ${count(first)} of its ${count(found.length)} sequences the first token carries most of what goes in.`;
+}
+
 // The tokens that carry most, with their shares, until nine tenths are told.
 function topWords(s, side, most = 3) {
   const share = s[side];
@@ -37,5 +44,5 @@ function topWords(s, side, most = 3) {
   let told = 0;
   return share.map((x, t) => [x, t]).sort((a, b) => b[0] - a[0]).slice(0, most)
     .filter(([x]) => { const more = told < 0.9 && x > 0; told += x; return more; })
-    .map(([x, t]) => el("li", null, el("span", { class: `word ${side === "input" ? "in" : "out"}`, vars: { "--share": (x / largest).toFixed(3) } }, wordOf(s, t)), ` ${percent(x)}`));
+    .map(([x, t]) => el("li", null, el("span", { class: `word ${side === "input" ? "in" : "out"}`, vars: { "--share": (x / largest).toFixed(3) } }, wordOf(s, t)), ` ${percent(x)}`, t === 0 && s.input.length > 1 && " (the first token)"));
 }
