@@ -24,6 +24,7 @@ release: setup
 	@cmake --build --preset release
 
 quickstart: setup
+	@command -v npm >/dev/null || tools/install-packages npm || true
 	@cmake --preset release
 	@cmake --build --preset release --target lipscope_cli
 	@tools/quickstart $(PROGRAM)

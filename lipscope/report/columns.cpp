@@ -11,20 +11,28 @@ namespace lipscope {
 
 using nlohmann::ordered_json;
 
-std::string compact_json(const ordered_json& value, int deepest) {
+namespace {
+
+bool diagnoses(const std::string& field) {
+  return field == "residual" || field.ends_with("seconds");
+}
+
+}  // namespace
+
+std::string compact_json(const ordered_json& value, int digits, int deepest) {
   require(deepest > 0, "a record is nested too deep");
   if (value.is_number_float() && std::isfinite(value.get<double>()))
-    return fmt::format("{:.7g}", value.get<double>());
+    return fmt::format("{:.{}g}", value.get<double>(), digits);
   std::vector<std::string> parts;
   if (value.is_array()) {
     for (const ordered_json& item : value)
-      parts.push_back(compact_json(item, deepest - 1));
+      parts.push_back(compact_json(item, digits, deepest - 1));
     return fmt::format("[{}]", fmt::join(parts, ","));
   }
   if (value.is_object()) {
     for (const auto& [key, item] : value.items())
       parts.push_back(compact_json(key) + ":" +
-                      compact_json(item, deepest - 1));
+                      compact_json(item, digits, deepest - 1));
     return fmt::format("{{{}}}", fmt::join(parts, ","));
   }
   return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
@@ -43,7 +51,7 @@ void Columns::add(const ordered_json& record) {
     if (is_new) fields_.push_back(field);
     Column& column = found->second;
     while (column.at.size() < size_) column.add("null");
-    column.add(compact_json(value));
+    column.add(compact_json(value, diagnoses(field) ? 3 : 7));
   }
   ++size_;
 }

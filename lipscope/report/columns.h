@@ -12,8 +12,9 @@ namespace lipscope {
 /// Records turned on their side, so that a hundred thousand of them are a few
 /// megabytes of JSON: a column for each field, and in it every value once.
 ///
-/// Numbers keep seven digits; rounding is monotone, so what was below stays
-/// below. A field that a record lacks is null in it.
+/// Numbers keep seven digits, those that only diagnose (seconds, residuals)
+/// three; rounding is monotone, so what was below stays below. A field that a
+/// record lacks is null in it.
 class Columns {
  public:
   void add(const nlohmann::ordered_json& record);
@@ -42,9 +43,9 @@ class Columns {
   std::map<std::string, Column> columns_;
 };
 
-/// A value as JSON, numbers to seven digits; bytes that are not UTF-8 become
-/// replacement characters. Nested more than `deepest` deep it is not a
-/// record's.
-std::string compact_json(const nlohmann::ordered_json& value, int deepest = 64);
+/// A value as JSON, numbers to so many digits; bytes that are not UTF-8 become
+/// replacement characters. Nested more than `deepest` deep it is no record's.
+std::string compact_json(const nlohmann::ordered_json& value, int digits = 7,
+                         int deepest = 64);
 
 }  // namespace lipscope

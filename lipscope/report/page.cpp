@@ -89,6 +89,26 @@ bool are_words(const ordered_json& tokens, std::size_t n) {
                      [](const ordered_json& t) { return t.is_string(); });
 }
 
+// {"details": {"x": 1}} as {"details.x": 1}: columns are of plain values
+void flatten(ordered_json& record, const std::string& field) {
+  const auto at = record.find(field);
+  if (at == record.end() || !at->is_object()) return;
+  const ordered_json members = *at;
+  record.erase(field);
+  for (const auto& [name, value] : members.items())
+    record[field + "." + name] = value;
+}
+
+// A logarithm that only repeats its number is left for the page to take again.
+void drop_repeated_log10(ordered_json& record) {
+  const auto upper = record.find("upper"), log10 = record.find("upper_log10");
+  if (upper == record.end() || log10 == record.end() || !upper->is_number() ||
+      !log10->is_number())
+    return;
+  const double again = std::log10(upper->get<double>());
+  if (std::abs(again - log10->get<double>()) <= 1e-7) *log10 = nullptr;
+}
+
 std::string field_json(const ordered_json& record, const char* field) {
   const auto at = record.find(field);
   return at == record.end() ? "null" : compact_json(*at);
@@ -111,6 +131,8 @@ void Page::add(ordered_json record) {
     return;
   }
   take_shares(record);
+  drop_repeated_log10(record);
+  for (const char* field : {"parameters", "details"}) flatten(record, field);
   columns_.add(record);
   ++counts_.back();
 }

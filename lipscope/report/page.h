@@ -15,7 +15,7 @@ struct PageOptions {
   std::string machine;  ///< on which the page is made, in words
   /// Tokens whose shares go into the page. Beyond, those of the largest
   /// constants of every layer and head are kept, and the page says so.
-  std::size_t most_shares = 250'000;
+  std::size_t most_shares = 150'000;
 };
 
 /// One HTML page that shows records to people and needs nothing else: no

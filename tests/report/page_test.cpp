@@ -67,7 +67,8 @@ TEST(Page, KeepsSharesInUnitsOfATenThousandthAndATextOnce) {
   EXPECT_EQ(data["texts"], json::parse(R"([["w", "w"]])"));
   EXPECT_EQ(data["shares"], json::parse("[[1,0,[1230,8770],[1230,8770]],"
                                         "[0,0,[2500,7500],[2500,7500]]]"));
-  EXPECT_FALSE(data["columns"].contains("details"));
+  for (const auto& [field, column] : data["columns"].items())
+    EXPECT_EQ(field.find("details"), field.npos) << field;
 }
 
 TEST(Page, LeavesOutTheSharesOfTheSmallestConstantsWhereThereAreTooMany) {
@@ -97,7 +98,26 @@ TEST(Page, DoesNotTakeForSharesWhatIsNone) {
   const json data = data_of(page.html());
   EXPECT_EQ(data["shares"].size(), 0u);
   EXPECT_EQ(data["count"], 3);
-  EXPECT_TRUE(data["columns"].contains("details"));
+  EXPECT_TRUE(data["columns"].contains("details.tokens"));
+}
+
+TEST(Page, MakesColumnsOfParametersAndDetails) {
+  Page page;
+  page.begin_file("a");
+  page.add({{"parameters", {{"x", 3}}}, {"details", {{"y", {{"z", 4}}}}}});
+  const json columns = data_of(page.html())["columns"];
+  EXPECT_EQ(columns["parameters.x"]["all"], 3);
+  EXPECT_EQ(columns["details.y"]["all"]["z"], 4);
+}
+
+TEST(Page, LeavesOutOnlyALogarithmThatRepeatsItsNumber) {
+  Page page;
+  page.begin_file("a");
+  page.add({{"upper", 100.0}, {"upper_log10", 2.0}});
+  page.add({{"upper", 100.0}, {"upper_log10", 1.5}});
+  page.add({{"upper", nullptr}, {"upper_log10", 400.0}});
+  EXPECT_EQ(data_of(page.html())["columns"]["upper_log10"]["each"],
+            json::parse("[null, 1.5, 400]"));
 }
 
 TEST(Page, SetsGrowthFitsApart) {

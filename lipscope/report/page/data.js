@@ -9,6 +9,14 @@ const columns = new Map(
     field,
     "all" in c ? () => c.all : "each" in c ? (i) => c.each[i] : (i) => c.of[c.at[i]],
   ]));
+// a logarithm that only repeats its number was left out
+if (columns.has("upper_log10")) {
+  const kept = columns.get("upper_log10");
+  columns.set("upper_log10", (i) => {
+    const upper = columns.get("upper")?.(i);
+    return kept(i) ?? (typeof upper === "number" && upper > 0 ? Number(Math.log10(upper).toPrecision(7)) : null);
+  });
+}
 const allRecords = Array.from({ length: data.count }, (_, i) => i);
 
 // What a record says; null where it says nothing.
@@ -20,8 +28,8 @@ function num(i, field) {
   return typeof v === "number" && Number.isFinite(v) ? v : null;
 }
 
-const parameter = (i, name) => get(i, "parameters")?.[name] ?? null;
-const detail = (i, name) => get(i, "details")?.[name] ?? null;
+const parameter = (i, name) => get(i, `parameters.${name}`);
+const detail = (i, name) => get(i, `details.${name}`);
 const converged = (i) => get(i, "status") !== "not-converged";
 
 // Numbers that may be beyond double are kept as logarithms.

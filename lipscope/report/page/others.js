@@ -83,7 +83,8 @@ function anySection(command, records) {
 
 // An experiment of `reproduce`: series over one variable (docs/records.md).
 function experimentSection(name, records) {
-  const about = records.map((i) => get(i, "details")).find((d) => d && typeof d === "object" && typeof d.title === "string") ?? {};
+  const head = records.find((i) => typeof detail(i, "title") === "string") ?? null;
+  const about = Object.fromEntries(["title", "explanation", "y_name", "log_x", "log_y"].map((f) => [f, head === null ? null : detail(head, f)]));
   const xName = records.map((i) => parameter(i, "x_name")).find((x) => typeof x === "string") ?? "x";
   const [logX, logY] = [about.log_x === true, about.log_y === true];
   const scaled = (v, log) => (v === null ? null : log ? log10Of(v) : v);

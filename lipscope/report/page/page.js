@@ -4,7 +4,7 @@ function otherHero() {
   if (!data.count)
     return [el("h1", null, "There is nothing here yet."),
       el("p", { class: "lede" }, "The file has no records. ", el("code", null, "lipscope measure --out FILE.jsonl"), " makes some.")];
-  const about = allRecords.map((i) => get(i, "details")?.title).find((t) => typeof t === "string");
+  const about = allRecords.map((i) => detail(i, "title")).find((t) => typeof t === "string");
   const low = best(allRecords, lowerLog);
   const up = best(allRecords, (i) => (upperLog(i) === null ? null : -upperLog(i)));
   const words = about ?? (low !== null ? `${capital(placeOf(low))}: a small change can come out ${times(num(low, "lower"))} as large.`

@@ -4,6 +4,8 @@ const rowHeight = 28;
 const firstFields = ["file", "command", "layer", "head", "n", "sample", "lower", "upper_whp", "upper", "upper_log10", "upper_by", "status", "radius_max", "radius_rms", "residual", "steps"];
 const titles = { upper_whp: "upper (whp)", upper_log10: "log10 upper", radius_max: "max |x|", radius_rms: "rms |x|" };
 
+const nameOf = (field) => field.replace(/^(details|parameters)\./, "").replaceAll("_", " ");
+
 const plain = (v) => (v === null ? "–" : typeof v === "number" ? shown(v, 6) : typeof v === "object" ? JSON.stringify(v) : String(v));
 
 // Numbers by size, then words, then what is absent, whichever way is up.
@@ -50,7 +52,7 @@ function recordsSection() {
   const body = el("tbody");
   const sorted = { field: null, sign: 1 };
   const heads = fields.map((f) => el("th", { scope: "col", "aria-sort": "none" },
-    el("button", { type: "button", "data-field": f, on: { click: () => sortBy(f) } }, titles[f] ?? f.replaceAll("_", " "))));
+    el("button", { type: "button", "data-field": f, on: { click: () => sortBy(f) } }, titles[f] ?? nameOf(f))));
   const grid = el("div", { id: "grid", class: "scroll", tabindex: 0, role: "region", "aria-label": "All records, scrollable" },
     el("table", { "aria-rowcount": data.count + 1 }, el("thead", null, el("tr", { "aria-rowindex": 1 }, heads)), body));
 
@@ -89,7 +91,7 @@ function recordsSection() {
   draw();
   section.append(
     el("p", null, `${plural(data.count, "record")}. A heading sorts by its column. Numbers have seven digits here; the file has all of them.`,
-      same.length > 0 && el("span", null, " The same in every record: ", same.filter((f) => f !== "model_sha256").map((f, k) => [k > 0 && ", ", `${f.replaceAll("_", " ")} `, el("span", { class: "mono" }, plain(get(0, f)))]), ".")),
+      same.length > 0 && el("span", null, " The same in every record: ", same.filter((f) => f !== "model_sha256").map((f, k) => [k > 0 && ", ", `${nameOf(f)} `, el("span", { class: "mono" }, plain(get(0, f)))]), ".")),
     el("div", { class: "controls" }, el("button", { type: "button", id: "csv", on: { click: download } }, "Download as CSV")),
     grid);
   return section;

@@ -33,7 +33,7 @@ function passages(record) {
 function firstTokenWords(records) {
   const found = records.map((i) => shares.get(i)).filter((s) => s && s.input.length > 1);
   const first = found.filter((s) => s.input.every((x) => x <= s.input[0])).length;
-  return found.length < 2 ? "" : ` In ${count(first)} of its ${count(found.length)} sequences the first token carries most of what goes in.`;
+  return found.length < 2 ? "" : ` In ${count(first)} of its ${count(found.length)} sequences the first token carries more of what goes in than any other.`;
 }
 
 // The tokens that carry most, with their shares, until nine tenths are told.
