@@ -53,15 +53,20 @@ const kindWords = {
 const scopeWords = (scope) => ({ input: "at these inputs", ball: "over the ball of this radius", everywhere: "everywhere" })[scope] ?? scope ?? "";
 const maskWords = (mask) => (mask === "none" ? "no mask" : mask ? `${mask} mask` : "mask unknown");
 
-// How a constant is expected to grow with n, by kind and norm: [exponent, rate, source].
+// How fast the constant of attention can grow with n at a fixed radius, by kind, norm and mask: [exponent, rate, source].
 const rates = {
-  "dot 2": [[0, "no growth", "the mean-field bound, once n is large [Castin24]"], [0.5, "√n", "the fastest at a fixed radius [Castin24]"]],
+  "dot 2 none": [[0, "no growth", "the mean-field bound, once n is large [Castin24]"], [0.5, "√n", "the fastest at a fixed radius [Castin24]"]],
+  "dot 2 causal": [[0, "no growth", "once n is large, by Hardy's inequality (own_causal_meanfield)"], [0.5, "√n", "the fastest at a fixed radius [Castin24]"]],
   "l2 2": [[0.5, "√n", "its bound, up to a logarithm [Kim21]"]],
   "l2 inf": [[0, "log n", "its bound [Kim21]"]],
   "sigmoid 2": [[1, "n", "its bound [Ramapuram24]"]],
   "cosine 2": [[2, "n²", "its bound [Qi23]"]],
 };
-const ratesOf = (i) => rates[`${get(i, "kind")} ${get(i, "norm")}`] ?? [[0, "no growth", ""]];
+function ratesOf(i) {
+  const [kind, norm, mask, map] = ["kind", "norm", "mask", "map"].map((f) => get(i, f));
+  const known = map === "core" || map === "attn" ? rates[`${kind} ${norm} ${mask}`] ?? rates[`${kind} ${norm}`] : null;
+  return known ?? [[0, "no growth", ""]];
+}
 
 function place(layer, head, model = "the model") {
   const of = layer === null ? model : `layer ${layer}`;
