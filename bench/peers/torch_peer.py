@@ -56,6 +56,17 @@ class TorchPeer:
         v = torch.from_numpy(v)
         return lambda: self.step(v)
 
+    def settle(self, v, tolerance, most=20000):
+        """||J v|| for unit v, once the residual |J'J v - s v|/s, s = v'J'J v, is below the tolerance."""
+        v = torch.from_numpy(v)
+        for iteration in range(1, most + 1):
+            w = self.step(v)
+            s = torch.sum(v * w)
+            if (torch.linalg.vector_norm(w - s * v) <= tolerance * s).item():
+                break
+            v = w / torch.linalg.vector_norm(w)
+        return s.item() ** 0.5, iteration
+
     def power_iteration(self, v, reference, tolerance, most=20000):
         """sqrt(||J'J v||) for unit v, from below, until it is near enough to the reference."""
         v = torch.from_numpy(v)

@@ -153,16 +153,25 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
             v.size(), cols());
     // a sequence that does not move needs no work: those that do are packed
     const std::vector<Index> moving = sequences_in(v);
+    MatrixOf<Real> scratch;
     const MatrixOf<Real> dprojected =
-        product(as_is(packed(v, moving)), as_is(map_.projection_),
+        product(as_is(packed(v, moving, scratch)), as_is(map_.projection_),
                 map_.options_.threads);
 
     MatrixOf<Real> dy(dprojected.rows(), map_.heads_ * map_.value_width_);
     for_each_head(moving, [&](Index slot, Index place) {
-      head_block(dy, place) = heads_[slot]->tangent(
-          features_tangent(slot, rotated(slice(dprojected, place))));
+      const View<Real> out = view(dy, head_block(place));
+      if (plain()) {
+        heads_[slot]->tangent(feature_views(dprojected, place), out);
+        return;
+      }
+      const HeadFeatures<Real> d =
+          features_tangent(slot, rotated(slice(dprojected, place)));
+      heads_[slot]->tangent(view(d), out);
     });
-    return unpacked(project(std::move(dy)), moving);
+    return map_.output_.size() > 0
+               ? unpacked_product(dy, as_is(map_.output_), moving)
+               : unpacked(dy, moving);
   }
 
   VectorOf<Real> apply_adjoint(const VectorOf<Real>& u) const override {
@@ -170,21 +179,31 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
             u.size(), rows());
     // the lines of apply, transposed and in reverse
     const std::vector<Index> moving = sequences_in(u);
-    MatrixOf<Real> gy = packed(u, moving);
-    if (map_.output_.size() > 0)
-      gy = product(as_is(gy), transposed(map_.output_), map_.options_.threads);
+    MatrixOf<Real> scratch, unprojected;
+    const ConstView<Real> gf = packed(u, moving, scratch);
+    const bool projects = map_.output_.size() > 0;
+    if (projects)
+      unprojected =
+          product(as_is(gf), transposed(map_.output_), map_.options_.threads);
+    const ConstView<Real> gy = projects ? view(std::as_const(unprojected)) : gf;
 
     MatrixOf<Real> gprojected(gy.rows(), map_.projection_.cols());
     for_each_head(moving, [&](Index slot, Index place) {
-      HeadFeatures<Real> back =
-          heads_[slot]->cotangent(MatrixOf<Real>(head_block(gy, place)));
+      const ConstView<Real> in = view(gy, head_block(place));
+      if (plain()) {
+        heads_[slot]->cotangent(in, feature_views(gprojected, place));
+        return;
+      }
+      const HeadFeatures<Real>& at = heads_[slot]->at();
+      HeadFeatures<Real> back{.q = MatrixOf<Real>(n_, at.q.cols()),
+                              .k = MatrixOf<Real>(n_, at.k.cols()),
+                              .v = MatrixOf<Real>(n_, at.v.cols())};
+      heads_[slot]->cotangent(in, view(back));
       back = features_cotangent(slot, std::move(back));
       if (rope_) rope_->unrotate(back);
       unslice(back, place, gprojected);
     });
-    return unpacked(product(as_is(gprojected), transposed(map_.projection_),
-                            map_.options_.threads),
-                    moving);
+    return unpacked_product(gprojected, transposed(map_.projection_), moving);
   }
 
   // The shift of all tokens that the layer stretches most. Under a causal mask
@@ -192,7 +211,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
   // causal weights are, 1/√j is the sequence that comes nearest to equality.
   VectorOf<Real> likely_direction() const override {
     const bool dot = map_.options_.kind == Kind::dot;
-    if (n_ < 8 || (!dot && map_.options_.kind != Kind::l2)) return {};
+    if (n_ < 32 || (!dot && map_.options_.kind != Kind::l2)) return {};
     const Index heads = map_.heads_, k = map_.query_width_;
     const Index w = map_.value_width_, d = map_.projection_.rows();
     // a shift leaves distances, hence the weights of tied L2, as they are;
@@ -227,7 +246,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
   MatrixOf<Real> value() const {
     MatrixOf<Real> y(tokens_, map_.heads_ * map_.value_width_);
     for_each_head(all_, [&](Index slot, Index place) {
-      head_block(y, place) = heads_[slot]->value();
+      view(y, head_block(place)) = heads_[slot]->value();
     });
     MatrixOf<Real> out = project(std::move(y));
     if (map_.output_bias_.size() > 0)
@@ -259,14 +278,17 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     return found;
   }
 
-  // their rows of v, one sequence under another
-  MatrixOf<Real> packed(const VectorOf<Real>& v,
-                        const std::vector<Index>& sequences) const {
+  // their rows of v, one sequence under another: v itself where these are all,
+  // or a copy in `scratch`
+  ConstView<Real> packed(const VectorOf<Real>& v,
+                         const std::vector<Index>& sequences,
+                         MatrixOf<Real>& scratch) const {
     const ConstView<Real> rows = unflatten(v, tokens_, v.size() / tokens_);
-    MatrixOf<Real> m(static_cast<Index>(sequences.size()) * n_, rows.cols());
+    if (sequences.size() == all_.size()) return rows;
+    scratch.resize(static_cast<Index>(sequences.size()) * n_, rows.cols());
     for (std::size_t i = 0; i < sequences.size(); ++i)
-      m.middleRows(i * n_, n_) = rows.middleRows(sequences[i] * n_, n_);
-    return m;
+      scratch.middleRows(i * n_, n_) = rows.middleRows(sequences[i] * n_, n_);
+    return view(std::as_const(scratch));
   }
 
   // packed, transposed
@@ -278,6 +300,25 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
       unflatten(v, tokens_, m.cols()).middleRows(sequences[i] * n_, n_) =
           m.middleRows(i * n_, n_);
     return v;
+  }
+
+  // unpacked(m factor), without a copy where that can be
+  VectorOf<Real> unpacked_product(const MatrixOf<Real>& m,
+                                  const Factor<Real>& factor,
+                                  const std::vector<Index>& sequences) const {
+    if (sequences.size() < all_.size())
+      return unpacked(product(as_is(m), factor, map_.options_.threads),
+                      sequences);
+    VectorOf<Real> v(tokens_ * factor.cols());
+    product_into(as_is(m), factor, unflatten(v, tokens_, factor.cols()),
+                 map_.options_.threads);
+    return v;
+  }
+
+  // whether a head compares and mixes the projections as they are
+  bool plain() const {
+    return !rope_ && (map_.options_.kind == Kind::dot ||
+                      map_.options_.kind == Kind::sigmoid);
   }
 
   // rotated to their positions; linear, so the same for tangents
@@ -355,39 +396,52 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
   }
 
   // the rows of the sequence at a place and the columns of its head
-  template <class M>
-  auto head_block(M& y, Index place) const {
+  Block head_block(Index place) const {
     const Index w = map_.value_width_;
-    return y.block(place / map_.heads_ * n_, place % map_.heads_ * w, n_, w);
+    return {place / map_.heads_ * n_, place % map_.heads_ * w, n_, w};
+  }
+
+  // q, k and v of a head among the columns of all projections, and its rows
+  struct Places {
+    Block q, k, v;
+  };
+  Places places(Index place) const {
+    const Index row = place / map_.heads_ * n_, h = place % map_.heads_;
+    const Index k = map_.query_width_, w = map_.value_width_;
+    const Index first =
+        map_.options_.kind == Kind::l2 ? 0 : map_.heads_ * k;  // of the keys
+    return {.q = {row, h * k, n_, k},
+            .k = {row, first + h * k, n_, k},
+            .v = {row, map_.projection_.cols() + (h - map_.heads_) * w, n_, w}};
+  }
+
+  ConstHeadViews<Real> feature_views(const MatrixOf<Real>& projected,
+                                     Index place) const {
+    const Places at = places(place);
+    return {view(projected, at.q), view(projected, at.k),
+            view(projected, at.v)};
+  }
+  HeadViews<Real> feature_views(MatrixOf<Real>& projected, Index place) const {
+    const Places at = places(place);
+    return {view(projected, at.q), view(projected, at.k),
+            view(projected, at.v)};
   }
 
   HeadFeatures<Real> slice(const MatrixOf<Real>& projected, Index place) const {
-    const auto rows = projected.middleRows(place / map_.heads_ * n_, n_);
-    const Index h = place % map_.heads_;
-    const Index k = map_.query_width_, w = map_.value_width_;
-    return {.q = rows.middleCols(h * k, k),
-            .k = rows.middleCols(key_column(h), k),
-            .v = rows.middleCols(rows.cols() + (h - map_.heads_) * w, w)};
+    const ConstHeadViews<Real> of = feature_views(projected, place);
+    return {.q = of.q, .k = of.k, .v = of.v};
   }
 
   // slice, transposed: where q and k are one projection their cotangents add
   void unslice(const HeadFeatures<Real>& g, Index place,
                MatrixOf<Real>& projected) const {
-    auto rows = projected.middleRows(place / map_.heads_ * n_, n_);
-    const Index h = place % map_.heads_;
-    const Index k = map_.query_width_, w = map_.value_width_;
-    rows.middleCols(h * k, k) = g.q;
+    HeadViews<Real> of = feature_views(projected, place);
+    of.q = g.q;
     if (map_.options_.kind == Kind::l2)
-      rows.middleCols(h * k, k) += g.k;
+      of.q += g.k;
     else
-      rows.middleCols(key_column(h), k) = g.k;
-    rows.middleCols(rows.cols() + (h - map_.heads_) * w, w) = g.v;
-  }
-
-  Index key_column(Index h) const {
-    const Index first =
-        map_.options_.kind == Kind::l2 ? 0 : map_.heads_ * map_.query_width_;
-    return first + h * map_.query_width_;
+      of.k = g.k;
+    of.v = g.v;
   }
 
   const MultiHeadAttention& map_;

@@ -8,7 +8,6 @@
 #include "lipscope/core/gemm.h"
 
 namespace lipscope {
-
 template <class Real>
 struct TiledHead<Real>::Tile {
   Index begin, rows, cols;
@@ -146,14 +145,15 @@ void TiledHead<Real>::differentiate(const ConstView<Real>& p,
 }
 
 template <class Real>
-MatrixOf<Real> TiledHead<Real>::tangent(const HeadFeatures<Real>& d) const {
+void TiledHead<Real>::tangent(const ConstHeadViews<Real>& d,
+                              View<Real> dy) const {
   const Index n = at_.q.rows(), m = at_.q.cols();
   // dS = dq kᵀ + q dkᵀ is one product, [dq q] [k dk]ᵀ
   MatrixOf<Real> left(n, 2 * m), right(n, 2 * m);
   left << d.q, at_.q;
   right << at_.k, d.k;
 
-  MatrixOf<Real> dy(n, at_.v.cols()), ds, scratch;
+  MatrixOf<Real> ds, scratch;
   for (const Tile& t : tiles(n, weighting_.mask)) {
     ds.resize(t.rows, t.cols);
     gemm<Real>(as_is(view(std::as_const(left), t.of_rows(2 * m))),
@@ -168,17 +168,20 @@ MatrixOf<Real> TiledHead<Real>::tangent(const HeadFeatures<Real>& d) const {
     gemm<Real>(as_is(p), as_is(view(d.v, t.of_seen(d.v.cols()))), out,
                Into::add);
   }
-  return dy;
 }
 
 template <class Real>
-HeadFeatures<Real> TiledHead<Real>::cotangent(const MatrixOf<Real>& gy) const {
+void TiledHead<Real>::cotangent(const ConstView<Real>& gy,
+                                HeadViews<Real> g) const {
   const Index n = at_.q.rows(), m = at_.q.cols(), w = at_.v.cols();
-  HeadFeatures<Real> g{.q = MatrixOf<Real>(n, m),
-                       .k = MatrixOf<Real>::Zero(n, m),
-                       .v = MatrixOf<Real>::Zero(n, w)};
+  const std::vector<Tile> all = tiles(n, weighting_.mask);
+  // what the first tile does not see of k and v, later ones add to
+  const Index unseen = n - all.front().cols;
+  g.k.bottomRows(unseen).setZero();
+  g.v.bottomRows(unseen).setZero();
   MatrixOf<Real> gs, scratch;
-  for (const Tile& t : tiles(n, weighting_.mask)) {
+  for (const Tile& t : all) {
+    const Into into = t.begin == 0 ? Into::overwrite : Into::add;
     const ConstView<Real> gy_tile = view(gy, t.of_rows(w));
     gs.resize(t.rows, t.cols);
     gemm<Real>(as_is(gy_tile), transposed(view(at_.v, t.of_seen(w))), view(gs));
@@ -189,11 +192,9 @@ HeadFeatures<Real> TiledHead<Real>::cotangent(const MatrixOf<Real>& gy) const {
     gemm<Real>(as_is(gs), as_is(view(at_.k, t.of_seen(m))),
                view(g.q, t.of_rows(m)));
     gemm<Real>(transposed(gs), as_is(view(at_.q, t.of_rows(m))),
-               view(g.k, t.of_seen(m)), Into::add);
-    gemm<Real>(transposed(p), as_is(gy_tile), view(g.v, t.of_seen(w)),
-               Into::add);
+               view(g.k, t.of_seen(m)), into);
+    gemm<Real>(transposed(p), as_is(gy_tile), view(g.v, t.of_seen(w)), into);
   }
-  return g;
 }
 
 template class TiledHead<float>;

@@ -6,6 +6,25 @@
 
 namespace lipscope {
 
+/// Features as blocks of larger matrices, to read or to write into.
+template <class Real>
+struct ConstHeadViews {
+  ConstView<Real> q, k, v;
+};
+template <class Real>
+struct HeadViews {
+  View<Real> q, k, v;
+};
+
+template <class Real>
+ConstHeadViews<Real> view(const HeadFeatures<Real>& f) {
+  return {view(f.q), view(f.k), view(f.v)};
+}
+template <class Real>
+HeadViews<Real> view(HeadFeatures<Real>& f) {
+  return {view(f.q), view(f.k), view(f.v)};
+}
+
 /// One head at a point, as HeadState is, for speed and length: the rows of P
 /// are visited in tiles that stay in cache, what a causal mask hides is never
 /// touched, and P is either kept or rebuilt tile by tile from q, k and two
@@ -28,11 +47,11 @@ class TiledHead {
   /// keys and values under P_i, C_i = Σ_j P_ij k_jᵀ v_j − k̄_iᵀ y_i.
   MatrixOf<Real> mean_covariance() const;
 
-  /// dy [n×w], when the features move by d.
-  MatrixOf<Real> tangent(const HeadFeatures<Real>& d) const;
+  /// Into dy [n×w], when the features move by d.
+  void tangent(const ConstHeadViews<Real>& d, View<Real> dy) const;
 
-  /// The lines of tangent, transposed and in reverse.
-  HeadFeatures<Real> cotangent(const MatrixOf<Real>& gy) const;
+  /// The lines of tangent, transposed and in reverse, into g.
+  void cotangent(const ConstView<Real>& gy, HeadViews<Real> g) const;
 
   /// How many numbers Keep::weights keeps of P, for n tokens.
   static Index weights_kept(Index n, Mask mask);

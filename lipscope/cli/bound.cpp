@@ -11,6 +11,7 @@
 #include "lipscope/cli/bounds_table.h"
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/output.h"
+#include "lipscope/cli/question.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/parallel.h"
 #include "lipscope/spectral/estimate.h"
@@ -151,22 +152,13 @@ class Bounding final {
     return tokens_within(radius_, subject_, layer);
   }
 
-  Record question(std::optional<Index> layer, std::optional<Index> head,
-                  Index n) const {
-    Record r;
-    r.command = "bound";
-    r.model = subject_.name;
-    r.model_sha256 = subject_.sha256;
+  Record asked(std::optional<Index> layer, std::optional<Index> head,
+               Index n) const {
+    Record r = question("bound", subject_, selection_, o_.source.seed);
     r.layer = layer;
     r.head = head;
-    r.map = name_of(selection_.map);
-    r.kind = name_of(selection_.kind);
-    r.mask = name_of(selection_.mask);
-    r.norm = selection_.norm;
     r.n = n;
-    r.d = subject_.features();
     r.dtype = "f64";
-    r.seed = o_.source.seed;
     return r;
   }
 
@@ -219,19 +211,18 @@ class Bounding final {
       answers[i].seconds = seconds_since(start);
     });
     for (Index i = 0; i < heads * lengths; ++i)
-      write(
-          question(layer, selection_.heads[i / lengths], lengths_[i % lengths]),
-          where, answers[i].now, answers[i].later, answers[i].seconds);
+      write(asked(layer, selection_.heads[i / lengths], lengths_[i % lengths]),
+            where, answers[i].now, answers[i].later, answers[i].seconds);
   }
 
   // one record for each bound
-  void write(const Record& asked, const TokenSet& where,
+  void write(const Record& question, const TokenSet& where,
              const std::vector<Bound>& now, const std::vector<Bound>& later,
              double seconds) {
     if (now.empty()) throw nothing_known();
     const Regime regime = regime_of(now, later);
     for (const Bound& b : now) {
-      Record r = asked;
+      Record r = question;
       fill(r, b, where);
       const bool best = &b == &now.front();
       r.details["best"] = best;
@@ -289,7 +280,7 @@ class Bounding final {
       const auto [attention, made] = parts(layer, n, selection_.map);
       const Magnitude value =
           layer_bound(made, selection_.map, subject_.model->config.pre_norm());
-      Record r = question(layer, {}, n);
+      Record r = asked(layer, {}, n);
       fill(r,
            around(fmt::format("{}({})", r.map, attention.name), attention,
                   value),
@@ -319,7 +310,7 @@ class Bounding final {
     }
     if (const std::optional<NormWeights> norm = load_final_norm(model))
       product = product * norm_layer_everywhere(*norm);
-    Record r = question({}, {}, n);
+    Record r = asked({}, {}, n);
     fill(r,
          around(fmt::format("model(block({}))", inner->name), *inner, product),
          tokens(Index{0}));
@@ -358,7 +349,7 @@ class Bounding final {
                double t, Index number, const HeadWeights& fastest) {
     const auto start = std::chrono::steady_clock::now();
     const Matrix x = unbounded_witness(fastest, selection_.kind, n, t);
-    Record r = question(layer, chosen, n);
+    Record r = asked(layer, chosen, n);
     r.parameters["t"] = t;
     r.radius_max = x.rowwise().norm().maxCoeff();
     r.scope = "input";

@@ -49,16 +49,16 @@ Certificates::Certificates(const Subject& subject, const Selection& selection,
         rope ? " and rotary positions" : ""));
 }
 
-const LayerCertificates& Certificates::of(const Key& key) {
-  const auto known = made_.find(key);
-  if (known != made_.end()) return known->second;
+void Certificates::prepare(std::optional<Index> layer,
+                           std::optional<Index> head) {
+  const Key key{layer, head};
+  if (which_ == "none" || selection_.norm != "2") return;
+  if ((subject_.model && !layer) || made_.contains(key)) return;
   if (!maps_.keeps_layers()) made_.clear();
-  ModelMapOptions options = map_options(selection_, key.second);
+  ModelMapOptions options = map_options(selection_, head);
   options.threads = threads_;
-  return made_
-      .emplace(key, LayerCertificates(maps_.weights(key.first), selection_.map,
-                                      options))
-      .first->second;
+  made_.emplace(
+      key, LayerCertificates(maps_.weights(layer), selection_.map, options));
 }
 
 Certificates::Found Certificates::found_at(const LayerCertificates& made,
@@ -79,8 +79,8 @@ Certificates::Found Certificates::found_at(const LayerCertificates& made,
 
 std::vector<Certificates::Found> Certificates::of_layer(const Key& key,
                                                         const Matrix& x,
-                                                        Index count) {
-  const LayerCertificates& made = of(key);
+                                                        Index count) const {
+  const LayerCertificates& made = made_.at(key);
   const Index n = x.rows() / count;
   std::vector<Found> found(count);
   const bool attention =
@@ -146,7 +146,8 @@ std::vector<Certificates::Found> Certificates::of_model(const Matrix& x,
 }
 
 bool Certificates::add(std::vector<Record>& records, const Matrix& x,
-                       std::optional<Index> layer, std::optional<Index> head) {
+                       std::optional<Index> layer,
+                       std::optional<Index> head) const {
   if (which_ == "none" || selection_.norm != "2") return false;
   const bool answered =
       std::all_of(records.begin(), records.end(),

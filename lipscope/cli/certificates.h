@@ -22,21 +22,25 @@ class Certificates {
   Certificates(const Subject& subject, const Selection& selection, Maps& maps,
                const std::string& which, int threads);
 
+  /// Makes what depends on the weights alone. After that `add` for this layer
+  /// and head may run beside others.
+  void prepare(std::optional<Index> layer, std::optional<Index> head);
+
   /// For records of the sequences that lie under one another in x: where a
   /// certificate is below `upper`, or there is none, it takes its place.
   /// Unless one was asked for by name, records that have an upper are left as
   /// they are. What was asked for is in details.certificates, each with its
   /// value, whichever is best. Whether anything was computed.
   bool add(std::vector<Record>& records, const Matrix& x,
-           std::optional<Index> layer, std::optional<Index> head);
+           std::optional<Index> layer, std::optional<Index> head) const;
 
  private:
   using Key = std::pair<std::optional<Index>, std::optional<Index>>;
   using Found = std::vector<Bound>;  // at one input
 
-  const LayerCertificates& of(const Key& key);
   Found found_at(const LayerCertificates& made, const Matrix& x) const;
-  std::vector<Found> of_layer(const Key& key, const Matrix& x, Index count);
+  std::vector<Found> of_layer(const Key& key, const Matrix& x,
+                              Index count) const;
   std::vector<Found> of_model(const Matrix& x, Index count) const;
 
   const Subject& subject_;

@@ -1,10 +1,14 @@
 // lipscope measure: how sharply attention reacts at given inputs.
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
+#include <compare>
+#include <list>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "lipscope/cli/certificates.h"
@@ -12,10 +16,12 @@
 #include "lipscope/cli/measured_table.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/points.h"
+#include "lipscope/cli/question.h"
 #include "lipscope/cli/selection.h"
 #include "lipscope/cli/subject.h"
 #include "lipscope/cli/token_shares.h"
 #include "lipscope/core/errors.h"
+#include "lipscope/core/parallel.h"
 #include "lipscope/io/npy.h"
 #include "lipscope/spectral/estimate.h"
 #include "lipscope/spectral/inf_norm.h"
@@ -124,19 +130,10 @@ void declare(CLI::App& app, Options& o) {
 // what is asked of every input
 Record question(const Options& o, const Subject& subject, const Selection& s,
                 const Points& points) {
-  Record r;
-  r.command = "measure";
-  r.model = subject.name;
-  r.model_sha256 = subject.sha256;
-  r.map = name_of(s.map);
-  r.kind = name_of(s.kind);
-  r.mask = name_of(s.mask);
-  r.norm = s.norm;
-  r.d = subject.features();
+  Record r = question("measure", subject, s, o.source.seed);
   if (s.norm == "2") r.delta = o.solver.delta;
   r.scope = "input";
   r.dtype = points.dtype();
-  r.seed = o.source.seed;
   if (o.tokens) r.parameters["tokens"] = true;
   if (o.certificate != "auto") r.parameters["certificate"] = o.certificate;
   return r;
@@ -177,6 +174,11 @@ Vector answer(Record& r, const InfNorm& m) {
   return m.direction;
 }
 
+// so many jobs keep all threads busy to the end
+constexpr std::size_t jobs_together = 24;
+// weights and vectors of a job that leaves room for others beside it
+constexpr Index numbers_of_a_small_job = Index{1} << 25;
+
 class Measuring final {
  public:
   explicit Measuring(Options options)
@@ -200,25 +202,31 @@ class Measuring final {
           selection_.norm));
     o_.solver.seed = o_.source.seed;
     o_.solver.memory = o_.memory;
-    o_.solver.keep_going = [this](int step) {
-      progress_.show(done_, fmt::format("{}, step {}", doing_, step));
-      return time_left();
-    };
   }
 
   int run() {
+    std::list<std::vector<Matrix>> inputs;
+    std::vector<Job> jobs;
     for (const Group& group : points_.groups()) {
-      doing_ = fmt::format("n = {}", group.n);
-      progress_.show(done_, doing_);
+      show(fmt::format("n = {}", group.n));
       if (!time_left()) {
         all_converged_ = false;
         break;
       }
-      const std::vector<Matrix> inputs = points_.at(group);
-      for (std::size_t l = 0; l < inputs.size(); ++l)
+      // a list: jobs refer to its members until they are done
+      inputs.push_back(points_.at(group));
+      for (std::size_t l = 0; l < inputs.back().size(); ++l) {
+        // the weights of a great model are there a layer at a time
+        if (!maps_.keeps_layers()) finish_jobs(jobs);
         for (const std::optional<Index>& head : selection_.heads)
-          measure(group, inputs[l], selection_.layers[l], head);
+          jobs.push_back(
+              job(group, inputs.back()[l], {selection_.layers[l], head}));
+      }
+      if (jobs.size() < jobs_together) continue;
+      finish_jobs(jobs);
+      inputs.clear();
     }
+    finish_jobs(jobs);
     finish();
     return o_.strict && !all_converged_ ? 3 : 0;
   }
@@ -238,82 +246,154 @@ class Measuring final {
   }
   bool time_left() const { return o_.budget == 0.0 || elapsed() < o_.budget; }
 
-  // All of a group, or nothing of it: where some answers are there already, the
-  // others come from the same products as they would have in one run.
-  void measure(const Group& group, const Matrix& x, std::optional<Index> layer,
-               std::optional<Index> head) {
-    std::vector<Record> asked;
-    std::vector<bool> known;
+  // a layer, or the model; a head, or all of them
+  struct Part {
+    std::optional<Index> layer, head;
+    auto operator<=>(const Part&) const = default;
+  };
+
+  // One part at the sequences of a group. All of them are measured, or none:
+  // where some answers are there already, the others come from the same
+  // products as they would have in one run.
+  struct Job {
+    Part part;
+    Group group;
+    const Matrix& x;              // sequences under one another
+    std::vector<Record> records;  // questions, then answers
+    std::vector<bool> known;      // what --resume found
+    bool wanted = false, answered = false;
+    Vector direction = {};  // of the first sequence
+  };
+
+  Job job(const Group& group, const Matrix& x, const Part& part) {
+    Job job{.part = part, .group = group, .x = x};
     for (Index i = 0; i < group.count; ++i) {
       Record r = question(o_, subject_, selection_, points_);
-      r.layer = layer;
-      r.head = head;
-      asked.push_back(at_input(std::move(r), x.middleRows(i * group.n, group.n),
-                               group.first + i));
-      const nlohmann::ordered_json* found = records_.find(asked.back());
-      known.push_back(found != nullptr);
+      r.layer = part.layer;
+      r.head = part.head;
+      job.records.push_back(at_input(
+          std::move(r), x.middleRows(i * group.n, group.n), group.first + i));
+      const nlohmann::ordered_json* found = records_.find(job.records.back());
+      job.known.push_back(found != nullptr);
       if (found)
-        note(layer, head,
-             {group.n, found->value("lower", 0.0), *asked.back().radius_rms});
+        note(part, {group.n, found->value("lower", 0.0),
+                    *job.records.back().radius_rms});
     }
-    doing_ = fmt::format("n = {}", group.n) +
-             (layer ? fmt::format(", layer {}", *layer) : "") +
-             (head ? fmt::format(", head {}", *head) : "");
-    progress_.show(done_, doing_);
-    const bool all_known =
-        std::all_of(known.begin(), known.end(), [](bool k) { return k; });
-    if (!all_known && !time_left()) all_converged_ = false;
-    if (!all_known && time_left()) {
-      const double before = elapsed();
-      std::vector<Record> answered = asked;
-      const std::vector<Vector> directions =
-          answers(answered, group, x, layer, head);
-      const double measured = elapsed();
-      const bool certified =
-          time_left() && certificates_.add(answered, x, layer, head);
-      const double count = static_cast<double>(group.count);
-      for (Index i = 0; i < group.count; ++i) {
-        answered[i].seconds = (elapsed() - before) / count;
-        if (certified)
-          answered[i].details["upper_seconds"] = (elapsed() - measured) / count;
-        all_converged_ = all_converged_ && answered[i].converged;
-      }
-      save(x, directions.front());
-      for (Index i = 0; i < group.count; ++i)
-        if (!known[i]) {
-          records_.add(answered[i]);
-          note(layer, head,
-               {group.n, *answered[i].lower, *answered[i].radius_rms});
-        }
-    }
-    done_ += group.count;
+    job.wanted =
+        std::find(job.known.begin(), job.known.end(), false) != job.known.end();
+    if (job.wanted) prepare(job);
+    return job;
   }
 
-  std::vector<Vector> answers(std::vector<Record>& records, const Group& group,
-                              const Matrix& x, std::optional<Index> layer,
-                              std::optional<Index> head) {
+  // what jobs share is made before they run
+  void prepare(const Job& job) {
+    if (!maps_.keeps_layers() && job.part.layer != layer_made_) made_.clear();
+    layer_made_ = job.part.layer;
+    const bool rows = selection_.norm == "inf";
+    const Index count = rows ? 1 : job.group.count;
+    MadeMaps& made = made_[{job.part, count}];
+    if (!made.witness) {
+      made.witness = maps_.make<double>(job.part.layer, job.part.head, count);
+      if (!rows)
+        made.search = maps_.make<float>(job.part.layer, job.part.head, count);
+    }
+    certificates_.prepare(job.part.layer, job.part.head);
+  }
+
+  // Small jobs run side by side, each on one thread; large ones one after
+  // another, each on all threads. The numbers are the same. Records are written
+  // in the order of the jobs, each as soon as those before it are there.
+  void finish_jobs(std::vector<Job>& jobs) {
+    const bool small =
+        std::all_of(jobs.begin(), jobs.end(), [this](const Job& j) {
+          const Index n = j.group.n;
+          return j.x.rows() * (n * subject_.heads() + 64 * j.x.cols()) <=
+                 numbers_of_a_small_job;
+        });
+    std::size_t written = 0;
+    parallel_for(static_cast<Index>(jobs.size()), small ? o_.solver.threads : 1,
+                 [&](Index i) {
+                   answer_job(jobs[i]);
+                   const std::scoped_lock lock(writing_);
+                   jobs[i].answered = true;
+                   for (; written < jobs.size() && jobs[written].answered;
+                        ++written)
+                     write(jobs[written]);
+                 });
+    jobs.clear();
+  }
+
+  void answer_job(Job& job) {
+    if (!job.wanted || !time_left()) return;
+    const std::string doing =
+        fmt::format("n = {}", job.group.n) +
+        (job.part.layer ? fmt::format(", layer {}", *job.part.layer) : "") +
+        (job.part.head ? fmt::format(", head {}", *job.part.head) : "");
+    show(doing);
+    const double before = elapsed();
+    job.direction = answer(job, doing);
+    const double measured = elapsed();
+    const bool certified =
+        time_left() &&
+        certificates_.add(job.records, job.x, job.part.layer, job.part.head);
+    const double count = static_cast<double>(job.group.count);
+    for (Record& r : job.records) {
+      r.seconds = (elapsed() - before) / count;
+      if (certified)
+        r.details["upper_seconds"] = (elapsed() - measured) / count;
+    }
+  }
+
+  // the direction found at the first sequence
+  Vector answer(Job& job, const std::string& doing) {
+    const Index n = job.group.n, count = job.group.count;
     std::vector<Vector> directions;
     if (selection_.norm == "inf") {
-      const MapPtr<double> f = maps_.make<double>(layer, head, 1);
-      for (Index i = 0; i < group.count; ++i)
-        directions.push_back(
-            answer(records[i],
-                   inf_norm(*f->linearize(x.middleRows(i * group.n, group.n)),
-                            {.threads = o_.solver.threads})));
-      return directions;
+      const Map<double>& f = *made_.at({job.part, 1}).witness;
+      for (Index i = 0; i < count; ++i)
+        directions.push_back(cli::answer(
+            job.records[i], inf_norm(*f.linearize(job.x.middleRows(i * n, n)),
+                                     {.threads = o_.solver.threads})));
+      return directions.front();
     }
-    const MapPtr<float> search = maps_.make<float>(layer, head, group.count);
-    const MapPtr<double> witness = maps_.make<double>(layer, head, group.count);
-    o_.solver.sequences = group.count;
+    const MadeMaps& made = made_.at({job.part, count});
+    MeasureOptions solver = o_.solver;
+    solver.sequences = count;
+    solver.keep_going = [&](int step) {
+      show(fmt::format("{}, step {}", doing, step));
+      return time_left();
+    };
     const std::vector<Measurement> found =
-        measure_norms(*search, *witness, x, o_.solver);
-    for (Index i = 0; i < group.count; ++i)
-      directions.push_back(answer(records[i], found[i]));
+        measure_norms(*made.search, *made.witness, job.x, solver);
+    for (Index i = 0; i < count; ++i)
+      directions.push_back(cli::answer(job.records[i], found[i]));
     if (o_.tokens)
-      for (Index i = 0; i < group.count; ++i)
-        records[i].details.update(
-            token_shares(points_.words(group, i), group.n, found[i]));
-    return directions;
+      for (Index i = 0; i < count; ++i)
+        job.records[i].details.update(
+            token_shares(points_.words(job.group, i), n, found[i]));
+    return directions.front();
+  }
+
+  void write(const Job& job) {
+    done_ += job.group.count;
+    if (!job.wanted) return;
+    if (job.direction.size() == 0) {  // there was no time
+      all_converged_ = false;
+      return;
+    }
+    save(job.x, job.direction);
+    for (Index i = 0; i < job.group.count; ++i) {
+      const Record& r = job.records[i];
+      all_converged_ = all_converged_ && r.converged;
+      if (job.known[i]) continue;
+      records_.add(r);
+      note(job.part, {job.group.n, *r.lower, *r.radius_rms});
+    }
+  }
+
+  void show(const std::string& doing) {
+    const std::scoped_lock lock(showing_);
+    progress_.show(done_, doing);
   }
 
   // what was asked for beside the record is there when the record is
@@ -323,18 +403,17 @@ class Measuring final {
     if (!o_.save_input.empty()) write_npy(o_.save_input, x);
   }
 
-  void note(std::optional<Index> layer, std::optional<Index> head,
-            GrowthPoint point) {
-    growth_[{layer, head}].push_back(point);
+  void note(const Part& part, GrowthPoint point) {
+    growth_[part].push_back(point);
   }
 
   void finish() {
-    for (const auto& [of, points] : growth_) {
+    for (const auto& [part, points] : growth_) {
       const std::optional<GrowthFit> fit = fit_growth(points);
       if (!fit) continue;
       GrowthRecord g{question(o_, subject_, selection_, points_), *fit};
-      g.of.layer = of.first;
-      g.of.head = of.second;
+      g.of.layer = part.layer;
+      g.of.head = part.head;
       records_.add(g);
     }
     records_.print(measured_table(records_.shown(), records_.quiet()) +
@@ -351,13 +430,16 @@ class Measuring final {
   Certificates certificates_;
   Records records_;
   Progress progress_;
-  Index done_ = 0;
-  std::string doing_;
+  struct MadeMaps {
+    MapPtr<float> search;
+    MapPtr<double> witness;
+  };
+  std::map<std::pair<Part, Index>, MadeMaps> made_;  // by part and sequences
+  std::optional<Index> layer_made_;
+  std::mutex writing_, showing_;
+  std::atomic<Index> done_ = 0;
   bool all_converged_ = true;
-  // by layer and head
-  std::map<std::pair<std::optional<Index>, std::optional<Index>>,
-           std::vector<GrowthPoint>>
-      growth_;
+  std::map<Part, std::vector<GrowthPoint>> growth_;
 };
 
 }  // namespace

@@ -53,6 +53,18 @@ ConstView<Real> view(const MatrixOf<Real>& m, Block b) {
           Eigen::OuterStride<>(m.cols())};
 }
 
+/// The same of a view.
+template <class Real>
+ConstView<Real> view(const ConstView<Real>& m, Block b) {
+  return {m.data() + b.row * m.outerStride() + b.col, b.rows, b.cols,
+          Eigen::OuterStride<>(m.outerStride())};
+}
+template <class Real>
+View<Real> view(View<Real>& m, Block b) {
+  return {m.data() + b.row * m.outerStride() + b.col, b.rows, b.cols,
+          Eigen::OuterStride<>(m.outerStride())};
+}
+
 /// The rows of m end to end.
 template <class Real>
 VectorOf<Real> flatten(const MatrixOf<Real>& m) {

@@ -29,30 +29,41 @@ double sum_slack(Index terms) {
 double scale_of(double x) { return std::exp2(std::ceil(std::log2(x))); }
 
 // λ_max of a symmetric matrix, roughly and from either side: the guess that
-// Cholesky has to confirm. Lanczos from a fixed start for large ones.
-double guess_eigenvalue(const Matrix& g) {
+// Cholesky has to confirm; and |Gv − λv|/λ for its vector, so that the true one
+// is about the square of that away, relatively
+struct Guess {
+  double value = 0.0, residual = 0.0;
+};
+
+// Lanczos from a fixed start for large ones.
+Guess guess_eigenvalue(const Matrix& g) {
   const Index n = g.rows();
   constexpr Index small = 24, steps = 18;
   if (n <= small)
-    return Eigen::SelfAdjointEigenSolver<Matrix>(g, Eigen::EigenvaluesOnly)
-        .eigenvalues()[n - 1];
+    return {Eigen::SelfAdjointEigenSolver<Matrix>(g, Eigen::EigenvaluesOnly)
+                .eigenvalues()[n - 1],
+            0.0};
 
   Matrix basis(steps, n), t = Matrix::Zero(steps, steps);
   basis.row(0) = random_direction(n, Rng(1)).transpose();
   Index m = 0;
+  double beta = 0.0;
   for (; m < steps; ++m) {
     Vector w = g * basis.row(m).transpose();
     t(m, m) = basis.row(m).dot(w);
     for (int twice = 0; twice < 2; ++twice)
       w -= basis.topRows(m + 1).transpose() * (basis.topRows(m + 1) * w);
-    const double beta = w.norm();
+    beta = w.norm();
     if (m + 1 == steps || !(beta > 1e-14 * std::abs(t(0, 0)))) break;
     t(m + 1, m) = t(m, m + 1) = beta;
     basis.row(m + 1) = w.transpose() / beta;
   }
   const Matrix small_t = t.topLeftCorner(m + 1, m + 1);
-  return Eigen::SelfAdjointEigenSolver<Matrix>(small_t, Eigen::EigenvaluesOnly)
-      .eigenvalues()[m];
+  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(small_t);
+  const double value = eigen.eigenvalues()[m];
+  return {value, value > 0.0
+                     ? beta * std::abs(eigen.eigenvectors()(m, m)) / value
+                     : 0.0};
 }
 
 // whether Cholesky runs through on tI − G
@@ -78,12 +89,14 @@ double eigenvalue_above(const Matrix& g, double error) {
   // a power of two brings entries to size one: nothing over- or underflows
   const double scale = scale_of(rows);
   const Matrix scaled = g / scale;
-  const double guess = guess_eigenvalue(scaled);
+  const Guess guess = guess_eigenvalue(scaled);
   const double n_real = static_cast<double>(n);
   double best = rows / scale;
   for (const double slack :
        {64.0 * n_real * unit, 1e-10, 1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.3}) {
-    const double t = guess * (1.0 + slack);
+    // a factorisation that must fail costs as much as one that does not
+    if (slack < guess.residual * guess.residual && slack < 0.01) continue;
+    const double t = guess.value * (1.0 + slack);
     if (!(t > 0.0) || t >= best) break;
     if (!confirmed(scaled, t)) continue;
     // rounding of t − g_ii, and tr(tI − G) ≤ n (t + max |g_ii|)

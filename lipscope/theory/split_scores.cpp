@@ -42,8 +42,10 @@ Gram compressed(const Gram& gram, const HeadRows& x, Index heads) {
   Gram out{Matrix(heads * r, heads * r), 0.0};
   Matrix half(gram.g.rows(), r);
   for (Index g = 0; g < heads; ++g) {
-    half.noalias() = gram.g.middleCols(g * width, width) *
-                     x.rows.middleRows(g * r, r).transpose();
+    // heads up to g: the others follow by symmetry
+    half.topRows((g + 1) * width).noalias() =
+        gram.g.block(0, g * width, (g + 1) * width, width) *
+        x.rows.middleRows(g * r, r).transpose();
     for (Index h = 0; h <= g; ++h) {
       out.g.block(h * r, g * r, r, r).noalias() =
           x.rows.middleRows(h * r, r) * half.middleRows(h * width, width);
