@@ -57,7 +57,7 @@ def growth(**fields):
 
 
 def bounds():
-    names = {"own_ball": 3.25, "castin24_ball": 4.5, "castin24_meanfield": 412.0}
+    names = {"castin24_ball": 4.5, "own_ball": 3.25, "castin24_meanfield": 412.0}
     return [record(command="bound", lower=None, lower_by=None, n=64, radius_max=11.0, upper_by=name,
                    upper=10**log if log < 300 else None, upper_log10=log, scope="ball",
                    details={"best": name == "own_ball", "regime": "sqrt-n"})
