@@ -85,6 +85,12 @@ class PageTest(unittest.TestCase):
         self.assertIn("36 constants of 3 layers and 2 heads each of tiny/", self.text(".lede"))
         self.assertIn("All converged.", self.text(".lede"))
 
+    def test_a_piece_of_a_word_is_shown_in_its_word(self):
+        tokens = ["The", " Man", "hat", "toes", ",", " 1st"]
+        self.show([made.record(n=6, details={"tokens": tokens, "input_share": [0.0, 0.0, 0.95, 0.05, 0.0, 0.0], "output_share": [0.0, 0.0, 0.0, 0.0, 0.02, 0.98]})])
+        self.assertEqual(self.texts(".facts li"), ["Manhattoes 95 %", "1st 98 %"])
+        self.assertEqual(self.texts(".facts .word"), ["hat", "1st"])
+
     def test_map_of_layers_and_heads_shows_the_largest_of_each(self):
         self.show(made.audit())
         rows = self.browser.run("return [...document.querySelectorAll('.heat tbody tr')].map(r => [...r.querySelectorAll('button')].map(b => b.textContent))")

@@ -12,7 +12,7 @@ from browser import Browser
 def take_picture(page, picture):
     browser = Browser()
     try:
-        browser.size(1200, 1500)
+        browser.size(1200, 1320)
         browser.media("light")
         browser.open(page)
         browser.picture(picture)

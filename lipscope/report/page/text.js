@@ -36,6 +36,16 @@ function firstTokenWords(records) {
   return found.length < 2 ? "" : ` In ${count(first)} of its ${count(found.length)} sequences the first token carries more of what goes in than any other.`;
 }
 
+// What is written together with a token, on either side: it may be a piece of a word.
+function around(s, t) {
+  const joins = (k) => s.tokens !== null && k > 0 && k < s.tokens.length && /^[\p{L}\p{M}\p{N}]/u.test(s.tokens[k]) && /[\p{L}\p{M}\p{N}]$/u.test(s.tokens[k - 1]);
+  let [from, to] = [t, t];
+  while (joins(from)) --from;
+  while (joins(to + 1)) ++to;
+  const text = (a, b) => (s.tokens === null ? "" : s.tokens.slice(a, b).join("").trimStart());
+  return [text(from, t), text(t + 1, to + 1)];
+}
+
 // The tokens that carry most, with their shares, until nine tenths are told.
 function topWords(s, side, most = 3) {
   const share = s[side];
@@ -44,5 +54,5 @@ function topWords(s, side, most = 3) {
   let told = 0;
   return share.map((x, t) => [x, t]).sort((a, b) => b[0] - a[0]).slice(0, most)
     .filter(([x]) => { const more = told < 0.9 && x > 0; told += x; return more; })
-    .map(([x, t]) => el("li", null, el("span", { class: `word ${side === "input" ? "in" : "out"}`, vars: { "--share": (x / largest).toFixed(3) } }, wordOf(s, t)), ` ${percent(x)}`, t === 0 && s.input.length > 1 && " (the first token)"));
+    .map(([x, t]) => el("li", null, around(s, t)[0], el("span", { class: `word ${side === "input" ? "in" : "out"}`, vars: { "--share": (x / largest).toFixed(3) } }, wordOf(s, t)), around(s, t)[1], ` ${percent(x)}`, t === 0 && s.input.length > 1 && " (the first token)"));
 }
