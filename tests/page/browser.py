@@ -86,6 +86,11 @@ class Browser:
         """Light or dark; kind "print" for paper."""
         self.cdp("Emulation.setEmulatedMedia", media=kind,
                  features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.settle()
+
+    def settle(self):
+        """Waits until the page has drawn what it was told."""
+        self.run("return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def hover(self, x, y):
         self._call("POST", f"{self.session}/actions", {"actions": [{

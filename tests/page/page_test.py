@@ -276,7 +276,7 @@ class PageTest(unittest.TestCase):
         self.assertLess(seconds, 8)  # beside other tests; 2 s on a quiet machine
         self.assertLess(self.browser.run("return document.querySelectorAll('#grid tr').length"), 100)
         self.browser.run("const g = document.getElementById('grid'); g.scrollTop = g.scrollHeight")
-        self.browser.run("return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        self.browser.settle()
         rows = self.browser.run("return [...document.querySelectorAll('#grid tr[aria-rowindex]')].map(r => +r.ariaRowIndex || +r.getAttribute('aria-rowindex'))")
         self.assertEqual(rows[-1], 100_001)
         self.browser.run("document.querySelector('#grid [data-field=lower]').click()")
@@ -325,7 +325,7 @@ class PageTest(unittest.TestCase):
           return [...document.querySelectorAll("canvas")].map(c => {
             const d = c.closest("figure").querySelector("details"); d.open = true;
             return [c.id, c.getAttribute("role"), c.getAttribute("aria-label")]; })""")
-        self.browser.run("return new Promise(done => setTimeout(done, 50))")  # toggle events
+        self.browser.settle()  # toggle events
         self.assertEqual(len(figures), 7)
         for name, role, label in figures:
             self.assertEqual(role, "img")
