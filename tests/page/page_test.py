@@ -358,9 +358,21 @@ class PageTest(unittest.TestCase):
         self.show(made.searched())
         found, best, bound = self.points("search-chart")
         self.assertEqual([round(10**y, 4) for _, y in found], [3.0, 6.8825, 5.0, 7.1])
+        self.assertEqual([x for x, _ in found], [1, 2, 3, 4])
         self.assertEqual([round(10**y, 4) for _, y in best], [3.0, 6.8825, 6.8825, 7.1])
         self.assertAlmostEqual(10 ** bound[0][1], 14, delta=1e-4)
         self.assertIn("none can react more than 14 times: 1.97 times as much", self.text("#search"))
+
+    def test_search_shows_the_starts_that_its_last_record_lists(self):
+        starts = [{"start": "growth", "before": 2.0, "value": 6.0}, {"start": "random 1", "before": 1.0, "value": 7.1}]
+        self.show(made.searched() + [made.record(command="search", n=20, radius_max=2.0, lower=7.1, scope="ball", details={"starts": starts})])
+        after, _, before, _ = self.points("search-chart")
+        self.assertEqual([round(10**y, 4) for _, y in after], [6.0, 7.1])
+        self.assertEqual([round(10**y, 4) for _, y in before], [2.0, 1.0])
+
+    def test_where_no_bound_exists_the_family_is_drawn(self):
+        self.show([made.record(command="bound", lower=t**2, parameters={"t": t}, details={"not_lipschitz": True}) for t in (10.0, 100.0, 1000.0)])
+        self.assertEqual([[round(x, 6), round(y, 6)] for x, y in self.points("witness-chart")[0]], [[1, 2], [2, 4], [3, 6]])
 
     def test_commands_without_a_figure_of_their_own_have_the_common_one(self):
         self.show(made.meanfield())

@@ -59,7 +59,7 @@ function curveFigure({ id, label, curves, x, y, caption, height = 340, legend, h
   const lines = curves.map((c, k) => ({ colourName: palette[k % 4], ...c, points: thinned(c.points, Math.ceil(drawnAtMost / Math.max(1, curves.length))) }));
   const drawn = lines.reduce((sum, c) => sum + c.points.length, 0);
   const keys = lines.filter((c) => !c.quiet).map((c) =>
-    el("span", null, el("i", { class: c.dashed ? "key dashed" : "key", vars: { color: `var(--${c.colourName})` } }), c.name));
+    el("span", null, el("i", { class: c.line === false ? "side" : c.dashed ? "key dashed" : "key", vars: { color: `var(--${c.colourName})` } }), c.name));
   return figure({
     id, label, height, legend: [...(legend ?? []), ...keys], head, rows,
     caption: [caption, thinnedWords(drawn, total)],

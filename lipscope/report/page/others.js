@@ -22,7 +22,7 @@ function boundSection(records) {
   const groups = groupBy(records.filter((i) => upperLog(i) !== null), (i) => questionKey(i, ["n"]).concat(num(i, "radius_max") === null ? "" : get(i, "radius_max")));
   // bounds that hold everywhere stand beside those over a ball
   const merged = groupBy([...groups.values()].flat(), (i) => JSON.stringify(["file", "model", "layer", "head", "map", "kind", "mask", "norm", "n"].map((f) => get(i, f))));
-  if (!merged.size) return null;
+  if (!merged.size) return witnessSection(records);
   return section("bounds", "Bounds from above",
     el("p", null, "What the constant can never exceed, for any input in the scope of the bound. Each bar is a theorem; the shortest is the best."),
     chooser("Of", merged, questionWords, (all) => {
@@ -37,25 +37,48 @@ function boundSection(records) {
     }));
 }
 
+// Where no bound exists: a family of inputs along which the constant grows, over its parameter t.
+function witnessSection(records) {
+  const families = groupBy(records.filter((i) => lowerLog(i) !== null && log10Of(parameter(i, "t")) !== null), (i) => questionKey(i, ["n"]));
+  if (!families.size) return null;
+  const curves = [...families.values()].slice(0, 8).map((all) => ({ name: questionWords(all[0]).replace(radiusWords(all[0]), ""), points: all.map((i) => ({ x: log10Of(parameter(i, "t")), y: lowerLog(i), i })) }));
+  return section("witness", "No bound exists",
+    el("p", null, "Nothing bounds this map over all inputs. Along a family of inputs, the constant grows with the size t of its tokens:"),
+    curveFigure({ id: "witness-chart", label: "Constants from below along a family of inputs", curves, x: { log: true, title: "t (log scale)" }, y: { log: true, title: "constant, from below (log scale)" },
+      head: ["", "t", "from below"], rows: () => curves.flatMap((c) => c.points.map((p) => [c.name, shownLog(p.x), shownLog(p.y)])) }));
+}
+
+// What each start of a search came from and to: as its last record lists them, or one for each record.
+function startsOf(all) {
+  const listed = all.map((i) => detail(i, "starts")).findLast((s) => Array.isArray(s) && s.length);
+  const number = (v) => (typeof v === "number" ? log10Of(v) : null);
+  if (listed) return listed.map((s) => ({ name: plain(s?.start ?? null), before: number(s?.before), after: number(s?.value) }));
+  return all.map((i) => ({ name: get(i, "lower_by") ?? "–", before: null, after: lowerLog(i) }));
+}
+
 function searchSection(records) {
   const groups = groupBy(records, (i) => questionKey(i, ["n", "radius_max"]));
   return section("search", "Search for the worst input",
     el("p", null, "Each start climbs to an input that reacts more strongly; the best is a constant that is reached, hence from below. Nothing in the scope exceeds the line from above."),
     chooser("Of", groups, questionWords, (all) => {
-      const points = all.map((i, k) => ({ x: k + 1, y: lowerLog(i), i })).filter((p) => p.y !== null);
+      const starts = startsOf(all);
+      const over = (side) => starts.map((s, k) => ({ x: k + 1, y: s[side], s })).filter((p) => p.y !== null);
+      const [points, before] = [over("after"), over("before")];
       let top = -Infinity;
       const running = points.map((p) => ({ x: p.x, y: (top = Math.max(top, p.y)) }));
       const ups = all.map(upperLog).filter((u) => u !== null);
       const up = ups.length ? ups.reduce((a, b) => Math.min(a, b)) : null;
       const found = best(all, lowerLog);
-      const curves = [{ name: "found", points, line: false, dots: 4, colourName: "muted" }, { name: "best so far", points: running, dots: 0, stepped: "before", colourName: "below" }];
+      const curves = [{ name: "where a start climbed to", points, line: false, dots: 4, colourName: "below" }, { name: "best so far", points: running, dots: 0, stepped: "before", colourName: "below" }];
+      if (before.length) curves.push({ name: "where it began", points: before, line: false, dots: 3, colourName: "muted" });
       if (up !== null && points.length) curves.push({ name: "at most", points: [{ x: points[0].x, y: up }, { x: points.at(-1).x, y: up }], dots: 0, dashed: true, colourName: "above" });
       return [
         found !== null && el("p", null, `The worst input found reacts ${times(num(found, "lower"))}${get(found, "lower_by") ? ` (${get(found, "lower_by")})` : ""}` +
           (up !== null ? `; none can react more than ${shownLog(up)} times: ${shown(10 ** Math.min(up - lowerLog(found), 300), 3)} times as much.` : ".")),
         curveFigure({ id: "search-chart", label: "Constants found by the search, best so far, and bound", curves,
-          x: { title: "record", whole: true }, y: { log: true, title: "constant (log scale)" },
-          head: ["record", "from below", "by"], rows: () => points.map((p) => [String(p.x), shownLog(p.y), get(p.i, "lower_by") ?? "–"]) }),
+          x: { title: "start", whole: true }, y: { log: true, title: "constant (log scale)" },
+          head: ["start", "began at", "climbed to"], rows: () => starts.map((s) => [s.name, shownLog(s.before), shownLog(s.after)]),
+          tip: (p, name) => p.s === undefined ? undefined : [p.s.name, `${name}: ${shownLog(p.y)}`] }),
       ];
     }));
 }
@@ -69,6 +92,7 @@ function anySection(command, records) {
   if (!known.length) return null;
   const [title, words] = introductions[command] ?? [capital(command), ""];
   const several = (f) => distinct(known, f).length > 1;
+  const asked = [...columns.keys()].filter((f) => f.startsWith("parameters.") && several(f));
   const name = (i) => [
     several("layer") || several("head") ? placeOf(i) : null,
     several("n") && get(i, "n") !== null ? `n = ${get(i, "n")}` : null,
@@ -76,6 +100,7 @@ function anySection(command, records) {
     several("radius_max") && num(i, "radius_max") !== null ? `radius ${shown(num(i, "radius_max"), 3)}` : null,
     get(i, "lower_by") ?? get(i, "upper_by"),
     several("sample") ? `sample ${get(i, "sample")}` : null,
+    ...asked.map((f) => (get(i, f) === null ? null : `${nameOf(f)} ${plain(get(i, f))}`)),
   ].filter(Boolean).join(", ") || "record";
   return section(`command-${records[0]}`, title, words && el("p", null, words),
     rangeFigure({ id: `any-${records[0]}`, label: `${title}: from below and from above`, rows: known.map((i) => rangeRow(i, capital(name(i)))), caption: "" }));
