@@ -63,10 +63,9 @@ void Certificates::prepare(std::optional<Index> layer,
 
 Certificates::Found Certificates::found_at(const LayerCertificates& made,
                                            const Matrix& x) const {
-  const std::optional<Certificate> usual = made.usual(x.rows());
-  std::vector<std::optional<Certificate>> asked = {usual};
-  if (usual && named(which_)) asked = {named(which_)};
-  if (usual && which_ == "all")
+  std::vector<std::optional<Certificate>> asked = {
+      named(which_) ? named(which_) : made.usual(x.rows())};
+  if (which_ == "all" && made.offers(Certificate::own_split))
     asked.assign(std::begin(every), std::end(every));
   Found found;
   for (const std::optional<Certificate>& one : asked) {

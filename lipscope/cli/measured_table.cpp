@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
@@ -19,25 +20,35 @@ namespace {
 // one line for all samples of a length
 std::vector<ordered_json> by_length(const std::vector<ordered_json>& records) {
   std::map<std::tuple<std::string, std::string, Index>, std::vector<double>>
-      values;
-  for (const ordered_json& r : records)
-    values[{r["layer"].dump(), r["head"].dump(), r["n"].get<Index>()}]
-        .push_back(r["lower"].get<double>());
+      values, above;
+  for (const ordered_json& r : records) {
+    const std::tuple key{r["layer"].dump(), r["head"].dump(),
+                         r["n"].get<Index>()};
+    values[key].push_back(r["lower"].get<double>());
+    above[key].push_back(r["upper"].is_null() ? INFINITY
+                                              : r["upper"].get<double>());
+  }
   std::vector<ordered_json> lines;
   std::set<std::tuple<std::string, std::string, Index>> seen;
   for (const ordered_json& r : records) {
     const std::tuple key{r["layer"].dump(), r["head"].dump(),
                          r["n"].get<Index>()};
     if (!seen.insert(key).second) continue;
-    std::vector<double>& sorted = values[key];
+    std::vector<double>&sorted = values[key], &upper = above[key];
     std::sort(sorted.begin(), sorted.end());
-    lines.push_back({{"layer", r["layer"]},
-                     {"head", r["head"]},
-                     {"n", r["n"]},
-                     {"samples", sorted.size()},
-                     {"least", sorted.front()},
-                     {"median", sorted[sorted.size() / 2]},
-                     {"most", sorted.back()}});
+    std::sort(upper.begin(), upper.end());
+    const double median_upper = upper[upper.size() / 2];
+    lines.push_back(
+        {{"layer", r["layer"]},
+         {"head", r["head"]},
+         {"n", r["n"]},
+         {"samples", sorted.size()},
+         {"least", sorted.front()},
+         {"median", sorted[sorted.size() / 2]},
+         {"most", sorted.back()},
+         {"upper", std::isfinite(median_upper) ? ordered_json(median_upper)
+                                               : ordered_json(nullptr)},
+         {"upper_by", r["upper_by"]}});
   }
   return lines;
 }
@@ -78,7 +89,9 @@ std::string measured_table(const std::vector<ordered_json>& records,
                                    {"samples", "samples"},
                                    {"least", "least lower"},
                                    {"median", "median"},
-                                   {"most", "most"}});
+                                   {"most", "most"},
+                                   {"upper", "median upper"},
+                                   {"upper_by", "proved by"}});
     text += table(columns, by_length(records));
     const auto converged = std::count_if(
         records.begin(), records.end(),
@@ -105,11 +118,10 @@ std::string measured_table(const std::vector<ordered_json>& records,
           "1.05 makes it\n"
           "             say something)\n",
           first["delta"].get<double>());
-    if (records.size() <= most_rows)
-      text +=
-          "upper        the same for certain, by a decomposition (dense-svd, "
-          "row-sweep) or by the\n             bound that is named "
-          "(docs/bounds.md); '-' where nothing is proved\n";
+    text +=
+        "upper        the same for certain, by a decomposition (dense-svd, "
+        "row-sweep) or by the\n             bound that is named "
+        "(docs/bounds.md); '-' where nothing is proved\n";
   }
   return text;
 }

@@ -12,6 +12,19 @@
 namespace lipscope {
 namespace {
 
+// a layer that is head h of this one
+AttentionWeights alone(const AttentionWeights& weights, Index h) {
+  HeadWeights one = head(weights, h);
+  return {.query = std::move(one.query),
+          .key = std::move(one.key),
+          .value = std::move(one.value),
+          .output = std::move(one.output),
+          .query_bias = std::move(one.query_bias),
+          .key_bias = std::move(one.key_bias),
+          .value_bias = std::move(one.value_bias),
+          .output_bias = {}};
+}
+
 AttentionOptions attention_options(const LayerWeights& layer, bool project,
                                    const ModelMapOptions& o) {
   return {.kind = o.kind,
@@ -39,9 +52,8 @@ Magnitude norm_layer_at(const NormWeights& norm, const Matrix& x) {
 }
 
 struct LayerCertificates::Made {
-  LayerWeights layer;  // unless the certificates have all that is needed of it
+  LayerWeights layer;  // of one chosen head that alone
   MapName map = MapName::attn;
-  bool one_head = false;
   ModelMapOptions options;
   std::optional<LocalCertificates> local;  // of the attention
   MapPtr<double> attention;                // for what it makes of x
@@ -67,15 +79,20 @@ LayerCertificates::LayerCertificates(const LayerWeights& layer, MapName map,
                                      const ModelMapOptions& options)
     : made_(std::make_unique<Made>()) {
   made_->map = map;
-  made_->one_head = options.heads.size() == 1 || layer.attention.heads == 1;
   made_->options = options;
+  made_->layer = layer;
+  if (options.heads.size() == 1) {
+    // many heads of one layer do not keep the layer many times
+    made_->layer.attention = alone(layer.attention, options.heads[0]);
+    made_->options.heads.clear();
+  }
   require(map != MapName::model, "certificate: a model is no map of one layer");
   require(options.sequences == 1, "certificate: {} sequences, it takes one",
           options.sequences);
   if (options.kind == Kind::dot && !layer.rope_theta)
-    made_->local.emplace(layer.attention,
-                         attention_options(layer, made_->project(), options));
-  if (!made_->local || made_->around()) made_->layer = layer;
+    made_->local.emplace(
+        made_->layer.attention,
+        attention_options(layer, made_->project(), made_->options));
   if (made_->around())
     made_->attention = layer_map<double>(layer, MapName::attn, options);
   if (map == MapName::block) {
@@ -92,9 +109,13 @@ bool LayerCertificates::offers(Certificate which) const {
 
 std::optional<Certificate> LayerCertificates::usual(Index n) const {
   if (!made_->local) return std::nullopt;
-  constexpr Index few = 64;
-  return made_->one_head && n <= few ? Certificate::own_blocks
-                                     : Certificate::own_split;
+  const Index heads = made_->options.heads.empty()
+                          ? made_->layer.attention.heads
+                          : static_cast<Index>(made_->options.heads.size());
+  constexpr Index few = 64, most_numbers = Index{1} << 27;
+  if (n > most_numbers / n / heads) return std::nullopt;
+  return heads == 1 && n <= few ? Certificate::own_blocks
+                                : Certificate::own_split;
 }
 
 std::optional<Bound> LayerCertificates::at(

@@ -30,8 +30,9 @@ class LayerCertificates {
 
   /// Whether this certificate is to be had for the attention.
   bool offers(Certificate which) const;
-  /// own_split for several heads, own_blocks for one; nothing where bounds.h
-  /// answers.
+  /// own_split for several heads, own_blocks for one and up to 64 tokens;
+  /// nothing where bounds.h answers: where there is no local certificate, or
+  /// the attention weights, which it keeps, would take more than a gigabyte.
   std::optional<Certificate> usual(Index n) const;
 
   /// From the given certificate, or what there is without one. Nothing where

@@ -151,8 +151,8 @@ TEST_F(BoundLayer, EverywhereItShowsThatThereIsNoBound) {
 }
 
 TEST_F(BoundLayer, TheTableMarksTheBestAndCites) {
-  const Outcome run =
-      test::lipscope("bound " + layer(2, 3, 5) + "--length 4 --radius 0.5");
+  const Outcome run = test::lipscope("bound " + layer(2, 3, 5) +
+                                     "--length 4 --radius 0.5 --quiet");
   ASSERT_EQ(run.code, 0) << run.err;
   for (const char* word : {"own_ball", "best", "castin24_ball", "Castin24",
                            "regime", "norm 2", "theory/own.h"})

@@ -96,6 +96,25 @@ TEST_P(LayersOf, CertificatesAreNeverBelowTheDenseJacobian) {
     }
 }
 
+TEST_P(LayersOf, OneHeadIsBoundedAsInItsLayer) {
+  const LayerWeights layer = load_layer(*model, 1, MapName::attn);
+  const ModelMapOptions options{.heads = {1}};
+  const LayerCertificates certificates(layer, MapName::attn, options);
+  const Matrix x = gaussian(4, 8, Rng(3));
+  const double R = std::nextafter(x.rowwise().norm().maxCoeff(), INFINITY);
+  const auto ball = best_bound(
+      attention_bounds(layer, true, options, x.rows(), {R, {}}), "2");
+  EXPECT_NEAR(certificates.at(x, {})->value, ball->value, 1e-9 * ball->value);
+  EXPECT_FALSE(certificates.usual(Index{1} << 20));  // too many to keep
+  if (GetParam() == Architecture::llama) return;
+  EXPECT_EQ(certificates.usual(64), Certificate::own_blocks);
+  EXPECT_EQ(certificates.usual(65), Certificate::own_split);
+  const Bound local =
+      local_certificate(layer.attention, {.mask = layer.mask, .heads = {1}}, x,
+                        Certificate::own_blocks);
+  EXPECT_EQ(certificates.at(x, Certificate::own_blocks)->value, local.value);
+}
+
 TEST_P(LayersOf, BoundsEverywhereAreNeverBelowTheDenseJacobian) {
   // attention over what the norm ahead of it lets through, the rest everywhere
   const LayerWeights layer = load_layer(*model, 1);
