@@ -1,4 +1,4 @@
-# The front door. `make quickstart` sets up, builds and measures; `make check`
+# The front door. `make quickstart` sets up, builds and audits a model; `make check`
 # sets up, builds and passes all tests. Both start from a bare Debian 12.
 
 PROGRAM := build/release/lipscope
@@ -6,10 +6,10 @@ SOURCES := $(shell git ls-files '*.h' '*.cpp' 2>/dev/null)
 
 FUZZ_SECONDS ?= 60
 
-.PHONY: help setup release quickstart check bench format format-check layers asan fuzz clean
+.PHONY: help setup release quickstart picture check bench format format-check layers asan fuzz clean
 
 help:
-	@echo 'make quickstart   install what is missing, build, measure a GPT-2-shaped layer'
+	@echo 'make quickstart   install what is missing, build, audit MiniLM: report.html'
 	@echo 'make check        install what is missing, build, run every test'
 	@echo 'make asan         the rooms that address memory, under sanitizers'
 	@echo 'make bench        build and run the benchmarks'
@@ -24,6 +24,7 @@ release: setup
 	@cmake --build --preset release
 
 quickstart: setup
+	@command -v npm >/dev/null || tools/install-packages npm || true
 	@cmake --preset release
 	@cmake --build --preset release --target lipscope_cli
 	@tools/quickstart $(PROGRAM)
@@ -43,6 +44,10 @@ fuzz: setup
 	@cmake --preset fuzz
 	@cmake --build --preset fuzz
 	@tools/fuzz build/fuzz $(FUZZ_SECONDS)
+
+# the picture in the README: the page of the quickstart
+picture: quickstart
+	@python3 tests/page/picture.py report.html docs/report.png
 
 bench: setup
 	@cmake --preset release

@@ -59,6 +59,10 @@ int main(int argc, char** argv) {
       search_command);
   add("meanfield", "tokens with masses: constants in the Wasserstein distance",
       meanfield_command);
+  add("report", "a page that shows records, offline, in any browser",
+      report_command);
+  add("compare", "two files of records side by side on one page",
+      compare_command);
   add("doctor", "this machine, its libraries and speed, and a self-test",
       doctor_command);
 

@@ -22,6 +22,7 @@
 #include "lipscope/cli/selection.h"
 #include "lipscope/cli/solver.h"
 #include "lipscope/cli/subject.h"
+#include "lipscope/cli/token_shares.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/parallel.h"
 #include "lipscope/io/npy.h"
@@ -42,6 +43,7 @@ struct Options {
   double budget = 0.0;
   std::uint64_t memory = 0;
   bool strict = false;
+  bool tokens = false;
 };
 
 void declare(CLI::App& app, Options& o) {
@@ -86,6 +88,11 @@ void declare(CLI::App& app, Options& o) {
       ->group(group);
 
   declare_output(app, o.output);
+  app.add_flag("--tokens", o.tokens,
+               "say in each record how much of the worst change sits on each "
+               "token, going in and coming out; 'report' colours the text by "
+               "it")
+      ->group("Output");
   app.add_option("--save-direction", o.save_direction,
                  "write the witness, [n, d], to V.npy (one measurement only)")
       ->type_name("FILE")
@@ -103,6 +110,7 @@ Record question(const Options& o, const Subject& subject, const Selection& s,
   if (s.norm == "2") r.delta = o.solver.delta;
   r.scope = "input";
   r.dtype = points.dtype();
+  if (o.tokens) r.parameters["tokens"] = true;
   if (o.certificate != "auto") r.parameters["certificate"] = o.certificate;
   return r;
 }
@@ -129,6 +137,10 @@ class Measuring final {
           fmt::format("--save-direction and --save-input take one "
                       "measurement; these are {}",
                       total()));
+    if (o_.tokens && selection_.norm != "2")
+      throw InputError(fmt::format(
+          "--tokens: shares are squares, of the 2-norm; this is norm {}",
+          selection_.norm));
     o_.solver.seed = o_.source.seed;
     o_.solver.memory = o_.memory;
   }
@@ -296,6 +308,10 @@ class Measuring final {
         measure_norms(*made.search, *made.witness, job.x, solver);
     for (Index i = 0; i < count; ++i)
       directions.push_back(cli::answer(job.records[i], found[i]));
+    if (o_.tokens)
+      for (Index i = 0; i < count; ++i)
+        job.records[i].details.update(
+            token_shares(points_.words(job.group, i), n, found[i]));
     return directions.front();
   }
 
