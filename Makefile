@@ -2,7 +2,7 @@
 # sets up, builds and passes all tests. Both start from a bare Debian 12.
 
 PROGRAM := build/release/lipscope
-SOURCES := $(shell git ls-files '*.h' '*.cpp' 2>/dev/null)
+SOURCES := $(shell git ls-files '*.h' '*.cpp' '*.js' 2>/dev/null)
 
 FUZZ_SECONDS ?= 60
 
