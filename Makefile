@@ -1,15 +1,15 @@
-# The front door. `make quickstart` sets up, builds and measures; `make check`
+# The front door. `make quickstart` sets up, builds and audits a model; `make check`
 # sets up, builds and passes all tests. Both start from a bare Debian 12.
 
 PROGRAM := build/release/lipscope
-SOURCES := $(shell git ls-files '*.h' '*.cpp' 2>/dev/null)
+SOURCES := $(shell git ls-files '*.h' '*.cpp' '*.js' 2>/dev/null)
 
 FUZZ_SECONDS ?= 60
 
-.PHONY: help setup release quickstart check bench format format-check layers asan fuzz clean
+.PHONY: help setup test-setup release quickstart picture check bench format format-check layers asan fuzz clean
 
 help:
-	@echo 'make quickstart   install what is missing, build, measure a GPT-2-shaped layer'
+	@echo 'make quickstart   install what is missing, build, audit MiniLM: report.html'
 	@echo 'make check        install what is missing, build, run every test'
 	@echo 'make asan         the rooms that address memory, under sanitizers'
 	@echo 'make bench        build and run the benchmarks'
@@ -19,16 +19,20 @@ help:
 setup:
 	@tools/install-packages
 
+test-setup:
+	@tools/install-packages --tests
+
 release: setup
 	@cmake --preset release
 	@cmake --build --preset release
 
 quickstart: setup
+	@command -v npm >/dev/null || tools/install-packages npm || true
 	@cmake --preset release
 	@cmake --build --preset release --target lipscope_cli
 	@tools/quickstart $(PROGRAM)
 
-check: release format-check layers
+check: test-setup release format-check layers
 	@ctest --preset release --label-exclude slow -j2
 	@ctest --preset release --label-regex slow
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=3
@@ -39,20 +43,24 @@ asan: setup
 	@cmake --build --preset asan
 	@ctest --preset asan -j2
 
-fuzz: setup
+fuzz: test-setup
 	@cmake --preset fuzz
 	@cmake --build --preset fuzz
 	@tools/fuzz build/fuzz $(FUZZ_SECONDS)
+
+# the picture in the README: the page of the quickstart
+picture: test-setup quickstart
+	@python3 tests/page/picture.py report.html docs/report.png
 
 bench: setup
 	@cmake --preset release
 	@cmake --build --preset release --target benches
 	@tools/bench build/release
 
-format: setup
+format: test-setup
 	@clang-format -i $(SOURCES)
 
-format-check: setup
+format-check: test-setup
 	@clang-format --dry-run --Werror $(SOURCES)
 
 layers: setup

@@ -26,4 +26,25 @@ Vector answer(Record& r, const Measurement& m) {
   return m.direction;
 }
 
+// every row is summed, so the value is the norm itself up to rounding, for
+// which the bound from above leaves room
+Vector answer(Record& r, const InfNorm& m) {
+  r.lower = m.value;
+  r.lower_by = r.upper_by = "row-sweep";
+  r.upper = m.value * (1 + 1e-9);
+  if (m.value > 0) r.upper_log10 = std::log10(*r.upper);
+  r.steps = m.rows;
+  return m.direction;
+}
+
+// from below alone: the token norm has no formula
+Vector answer(Record& r, const TokenNorm& m) {
+  r.lower = m.value;
+  r.lower_by = "alternating";
+  r.steps = m.steps;
+  r.converged = m.converged;
+  r.details["token"] = m.token;
+  return m.direction;
+}
+
 }  // namespace lipscope::cli

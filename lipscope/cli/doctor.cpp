@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -15,6 +14,7 @@
 #include "lipscope/attention/dense.h"
 #include "lipscope/attention/multi_head.h"
 #include "lipscope/cli/commands.h"
+#include "lipscope/cli/machine.h"
 #include "lipscope/core/gemm_peak.h"
 #include "lipscope/core/parallel.h"
 #include "lipscope/core/rng.h"
@@ -30,17 +30,6 @@ struct Options {
   int threads = 0;
   bool json = false;
 };
-
-// a field of /proc/cpuinfo, of the first core
-std::string cpu_field(const std::string& name) {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(':');
-    if (colon != std::string::npos && line.rfind(name, 0) == 0)
-      return line.substr(std::min(colon + 2, line.size()));
-  }
-  return "unknown";
-}
 
 std::string instruction_sets() {
   const std::string flags = " " + cpu_field("flags") + " ";

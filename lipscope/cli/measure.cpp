@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <tuple>
 
 #include "lipscope/cli/answer.h"
 #include "lipscope/cli/certificates.h"
@@ -21,6 +22,7 @@
 #include "lipscope/cli/selection.h"
 #include "lipscope/cli/solver.h"
 #include "lipscope/cli/subject.h"
+#include "lipscope/cli/token_shares.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/parallel.h"
 #include "lipscope/io/npy.h"
@@ -41,6 +43,7 @@ struct Options {
   double budget = 0.0;
   std::uint64_t memory = 0;
   bool strict = false;
+  bool tokens = false;
 };
 
 void declare(CLI::App& app, Options& o) {
@@ -85,6 +88,11 @@ void declare(CLI::App& app, Options& o) {
       ->group(group);
 
   declare_output(app, o.output);
+  app.add_flag("--tokens", o.tokens,
+               "say in each record how much of the worst change sits on each "
+               "token, going in and coming out; 'report' colours the text by "
+               "it")
+      ->group("Output");
   app.add_option("--save-direction", o.save_direction,
                  "write the witness, [n, d], to V.npy (one measurement only)")
       ->type_name("FILE")
@@ -102,29 +110,9 @@ Record question(const Options& o, const Subject& subject, const Selection& s,
   if (s.norm == "2") r.delta = o.solver.delta;
   r.scope = "input";
   r.dtype = points.dtype();
+  if (o.tokens) r.parameters["tokens"] = true;
   if (o.certificate != "auto") r.parameters["certificate"] = o.certificate;
   return r;
-}
-
-// every row is summed, so the value is the norm itself up to rounding, for
-// which the bound from above leaves room
-Vector answer(Record& r, const InfNorm& m) {
-  r.lower = m.value;
-  r.lower_by = r.upper_by = "row-sweep";
-  r.upper = m.value * (1 + 1e-9);
-  if (m.value > 0) r.upper_log10 = std::log10(*r.upper);
-  r.steps = m.rows;
-  return m.direction;
-}
-
-// from below alone: the token norm has no formula
-Vector answer(Record& r, const TokenNorm& m) {
-  r.lower = m.value;
-  r.lower_by = "alternating";
-  r.steps = m.steps;
-  r.converged = m.converged;
-  r.details["token"] = m.token;
-  return m.direction;
 }
 
 // so many jobs keep all threads busy to the end
@@ -149,6 +137,10 @@ class Measuring final {
           fmt::format("--save-direction and --save-input take one "
                       "measurement; these are {}",
                       total()));
+    if (o_.tokens && selection_.norm != "2")
+      throw InputError(fmt::format(
+          "--tokens: shares are squares, of the 2-norm; this is norm {}",
+          selection_.norm));
     o_.solver.seed = o_.source.seed;
     o_.solver.memory = o_.memory;
   }
@@ -275,7 +267,7 @@ class Measuring final {
         (job.part.head ? fmt::format(", head {}", *job.part.head) : "");
     show(doing);
     const double before = elapsed();
-    job.direction = measured(job, doing);
+    job.direction = answer(job, doing);
     const double measured = elapsed();
     const bool certified =
         time_left() &&
@@ -289,7 +281,7 @@ class Measuring final {
   }
 
   // the direction found at the first sequence
-  Vector measured(Job& job, const std::string& doing) {
+  Vector answer(Job& job, const std::string& doing) {
     const Index n = job.group.n, count = job.group.count;
     std::vector<Vector> directions;
     if (selection_.norm != "2") {
@@ -298,10 +290,10 @@ class Measuring final {
         const OperatorPtr<double> j = f.linearize(job.x.middleRows(i * n, n));
         directions.push_back(
             selection_.norm == "inf"
-                ? answer(job.records[i],
-                         inf_norm(*j, {.threads = o_.solver.threads}))
-                : answer(job.records[i],
-                         token_norm(*j, n, {.seed = o_.source.seed})));
+                ? cli::answer(job.records[i],
+                              inf_norm(*j, {.threads = o_.solver.threads}))
+                : cli::answer(job.records[i],
+                              token_norm(*j, n, {.seed = o_.source.seed})));
       }
       return directions.front();
     }
@@ -315,7 +307,11 @@ class Measuring final {
     const std::vector<Measurement> found =
         measure_norms(*made.search, *made.witness, job.x, solver);
     for (Index i = 0; i < count; ++i)
-      directions.push_back(answer(job.records[i], found[i]));
+      directions.push_back(cli::answer(job.records[i], found[i]));
+    if (o_.tokens)
+      for (Index i = 0; i < count; ++i)
+        job.records[i].details.update(
+            token_shares(points_.words(job.group, i), n, found[i]));
     return directions.front();
   }
 
@@ -353,7 +349,13 @@ class Measuring final {
   }
 
   void finish() {
-    for (const auto& [part, points] : growth_) {
+    for (auto& [part, points] : growth_) {
+      // in one order, whether they were measured now or before
+      std::sort(points.begin(), points.end(),
+                [](const GrowthPoint& a, const GrowthPoint& b) {
+                  return std::tie(a.n, a.value, a.radius) <
+                         std::tie(b.n, b.value, b.radius);
+                });
       const std::optional<GrowthFit> fit = fit_growth(points);
       if (!fit) continue;
       GrowthRecord g{question(o_, subject_, selection_, points_), *fit};

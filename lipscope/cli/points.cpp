@@ -11,6 +11,7 @@
 #include "lipscope/io/npy.h"
 #include "lipscope/text/token_ids.h"
 #include "lipscope/text/tokenizer.h"
+#include "lipscope/text/words.h"
 
 namespace lipscope::cli {
 namespace {
@@ -27,8 +28,13 @@ std::string read_text(const std::string& path) {
   return content.str();
 }
 
+struct TextTokens {
+  std::vector<Index> ids;
+  std::vector<std::string> words;  // empty, or one for each id
+};
+
 // the text, or the list of ids, as the model counts its tokens
-std::vector<Index> read_ids(const SourceOptions& o, const Model& model) {
+TextTokens read_tokens(const SourceOptions& o, const Model& model) {
   const Index vocabulary = model.config.vocabulary;
   std::vector<Index> ids;
   if (!o.ids.empty()) {
@@ -39,7 +45,7 @@ std::vector<Index> read_ids(const SourceOptions& o, const Model& model) {
             fmt::format("{}: id {} (number {} of the file) is not in the "
                         "model's vocabulary of {}",
                         o.ids, ids[i], i, vocabulary));
-    return ids;
+    return {.ids = std::move(ids), .words = {}};
   }
   if (o.model.empty())
     throw InputError(fmt::format(
@@ -52,11 +58,12 @@ std::vector<Index> read_ids(const SourceOptions& o, const Model& model) {
         o.model, tokenizer.vocabulary_size(), vocabulary));
   const std::string text = read_text(o.text);
   try {
-    for (const Token& token : tokenizer.encode(text)) ids.push_back(token.id);
+    const std::vector<Token> tokens = tokenizer.encode(text);
+    for (const Token& token : tokens) ids.push_back(token.id);
+    return {.ids = std::move(ids), .words = words_of(text, tokens)};
   } catch (const InputError& wrong) {
     throw InputError(fmt::format("{}: {}", o.text, wrong.what()));
   }
-  return ids;
 }
 
 }  // namespace
@@ -118,7 +125,9 @@ void Points::use_ids(const SourceOptions& o) {
   for (const Index n : lengths) needed += n * samples;
 
   if (!o.text.empty() || !o.ids.empty()) {
-    ids_ = read_ids(o, model);
+    TextTokens tokens = read_tokens(o, model);
+    ids_ = std::move(tokens.ids);
+    words_ = std::move(tokens.words);
     if (static_cast<Index>(ids_.size()) < needed)
       throw InputError(fmt::format(
           "{}: {} tokens, and {} are needed for {} sequences of each of {} "
@@ -196,6 +205,14 @@ std::vector<Matrix> Points::at(const Group& group) {
                              : through_model(group, passes_f32_);
   }
   return inputs;
+}
+
+std::vector<std::string> Points::words(const Group& group, Index i) const {
+  std::vector<std::string> found;
+  const Index begin = group.offset + i * group.n;
+  for (Index t = begin; t < begin + group.n && !ids_.empty(); ++t)
+    found.push_back(words_.empty() ? fmt::format(" {}", ids_[t]) : words_[t]);
+  return found;
 }
 
 template <class Real>

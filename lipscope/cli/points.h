@@ -36,6 +36,11 @@ class Points {
   /// The input of each selected layer's map, sequences under one another.
   std::vector<Matrix> at(const Group& group);
 
+  /// The tokens of sample `first + i` of the group as a person reads them: as
+  /// they stand in the text, with what stands between them and the one before,
+  /// or as ids where there is no text. Nothing where tokens are mere numbers.
+  std::vector<std::string> words(const Group& group, Index i) const;
+
   /// How the inputs were made: f64 as they are, or by a pass in f32 or f64.
   const std::string& dtype() const { return dtype_; }
 
@@ -58,6 +63,7 @@ class Points {
   // one of these three
   Matrix given_;
   std::vector<Index> ids_;
+  std::vector<std::string> words_;  // of a text, one for each id
   bool gaussian_ = false;
   std::vector<std::optional<double>> radii_;  // of each selected layer
 

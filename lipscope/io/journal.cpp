@@ -68,14 +68,16 @@ std::optional<ordered_json> parse(std::string_view line) {
   return value;
 }
 
+using Take = std::function<void(ordered_json)>;
+
 // What is worth keeping of a journal.
 struct Contents {
-  std::vector<ordered_json> records;
   std::size_t good_size = 0;  // bytes up to the end of the last good line
   bool newline_missing = false;
 };
 
-Contents read(std::string_view text, const std::filesystem::path& path) {
+Contents read(std::string_view text, const std::filesystem::path& path,
+              const Take& take) {
   Contents contents;
   for (std::size_t number = 1; contents.good_size < text.size(); ++number) {
     const std::size_t begin = contents.good_size;
@@ -98,7 +100,7 @@ Contents read(std::string_view text, const std::filesystem::path& path) {
           "{}: line {}: expected a JSON object, one on every line; the file "
           "was left as it was",
           path.string(), number));
-    contents.records.push_back(std::move(*record));
+    take(std::move(*record));
     contents.good_size = end;
     contents.newline_missing = !ended;
   }
@@ -115,7 +117,9 @@ Journal::Journal(const std::filesystem::path& path, Mode mode)
   sync_folder_of(path);
 
   const std::string text = content_of(file_, path);
-  Contents contents = read(text, path);
+  const Contents contents = read(text, path, [&](ordered_json record) {
+    if (mode == Mode::resume) records_.push_back(std::move(record));
+  });
   // only now that every line has been looked at is the file touched
   if (contents.good_size < text.size() &&
       ::ftruncate(file_.get(), static_cast<off_t>(contents.good_size)) != 0)
@@ -125,7 +129,6 @@ Journal::Journal(const std::filesystem::path& path, Mode mode)
     if (const int error = write_all(file_, std::as_bytes(std::span("\n", 1))))
       throw RunError(fmt::format("{}: the last line cannot be ended: {}",
                                  path.string(), text_of(error)));
-  if (mode == Mode::resume) records_ = std::move(contents.records);
 }
 
 void Journal::append(const ordered_json& record) {
@@ -148,6 +151,11 @@ void Journal::append(const ordered_json& record) {
   if (regular_) torn_ = ::ftruncate(file_.get(), before) != 0;
   throw RunError(fmt::format("{}: a record of {} bytes cannot be written: {}",
                              path_.string(), line.size(), text_of(error)));
+}
+
+void read_journal(const std::filesystem::path& path, const Take& take) {
+  const FileDescriptor file = open_file(path, O_RDONLY);
+  read(content_of(file, path), path, take);
 }
 
 }  // namespace lipscope

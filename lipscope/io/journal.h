@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -46,5 +47,11 @@ class Journal {
   bool torn_ = false;    // a failed append could not be taken back
   std::vector<nlohmann::ordered_json> records_;
 };
+
+/// Hands over what a journal holds, in order, and leaves the file alone: one
+/// that is being written can be read, and a last line that is cut off is left
+/// out. InputError, with the line, for a file that is not a journal.
+void read_journal(const std::filesystem::path& path,
+                  const std::function<void(nlohmann::ordered_json)>& take);
 
 }  // namespace lipscope

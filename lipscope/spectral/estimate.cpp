@@ -41,6 +41,7 @@ constexpr double slack_forming = 1e-9;
 struct Testimony {
   double sigma = 0.0;     // ‖J v‖ / ‖v‖
   double residual = 0.0;  // ‖JᵀJ v − σ² v‖ / (σ² ‖v‖)
+  Vector image;           // J v
 };
 
 // What the directions, one for each block and all end to end, are worth in f64.
@@ -53,7 +54,8 @@ std::vector<Testimony> testify(const LinearOperator<double>& j, Index blocks,
   for (Index b = 0; b < blocks; ++b) {
     const Vector v = directions.segment(b * cols, cols);
     const double length = v.norm();
-    const double sigma = image.segment(b * rows, rows).norm() / length;
+    result[b].image = image.segment(b * rows, rows);
+    const double sigma = result[b].image.norm() / length;
     if (length == 0.0 || sigma == 0.0) continue;
     const Vector g = pullback.segment(b * cols, cols);
     const double residual = (g / sigma - sigma * v).norm() / (sigma * length);
@@ -61,7 +63,8 @@ std::vector<Testimony> testify(const LinearOperator<double>& j, Index blocks,
       throw RunError(fmt::format(
           "measure_norm: |J v| is {} with residual {} in f64 (sequence {})",
           sigma, residual, b));
-    result[b] = {sigma, residual};
+    result[b].sigma = sigma;
+    result[b].residual = residual;
   }
   return result;
 }
@@ -115,6 +118,7 @@ std::vector<Measurement> measure_dense(const LinearOperator<double>& j,
                  .residual = said[b].residual,
                  .steps = static_cast<int>(cols),
                  .direction = norms[b].direction,
+                 .image = said[b].image,
                  .upper = upper,
                  .upper_by = "dense-svd",
                  .upper_whp = upper,
@@ -307,6 +311,7 @@ class Search final {
       m.lower = said[b].sigma;
       m.residual = said[b].residual;
       m.direction = estimates[b].direction;
+      m.image = said[b].image;
       m.lower_by = by;
     }
   }

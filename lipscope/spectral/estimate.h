@@ -40,6 +40,7 @@ struct Measurement {
   /// residual ≤ tolerance and, if asked for, upper_whp ≤ enclose · lower.
   bool converged = false;
   Vector direction;  ///< v, the witness of lower
+  Vector image;      ///< J v, in f64
   /// ‖J‖₂ ≤ upper, always: only from the dense SVD.
   std::optional<double> upper;
   std::string upper_by;  ///< dense-svd, or empty

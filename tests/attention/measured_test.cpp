@@ -87,7 +87,7 @@ TEST(MeasuredLayer, OfManySequencesIsEachOfThem) {
 TEST(LikelyDirection, IsTheShiftWhoseMeanAnswerIsLongest) {
   for (const Kind kind : {Kind::dot, Kind::l2}) {
     const LayerCase c{
-        .kind = kind, .heads = 3, .biases = true, .seed = 3, .n = 20};
+        .kind = kind, .heads = 3, .biases = true, .seed = 3, .n = 32};
     const AttentionWeights weights = test::random_layer(c);
     AttentionOptions options{.kind = kind};
     options.sequences = 2;
@@ -122,7 +122,7 @@ TEST(LikelyDirection, IsTheShiftWhoseMeanAnswerIsLongest) {
 
 TEST(LikelyDirection, IsSilentWhereNothingIsKnown) {
   for (const Kind kind : {Kind::l2_untied, Kind::cosine, Kind::sigmoid}) {
-    const LayerCase c{.kind = kind, .n = 20};
+    const LayerCase c{.kind = kind, .n = 32};
     const MultiHeadAttention<float> f(test::random_layer(c), {.kind = kind});
     EXPECT_EQ(f.linearize(test::random_tokens(c).cast<float>())
                   ->likely_direction()

@@ -220,5 +220,60 @@ TEST_F(MeasureModel, RefusesWhatDoesNotFit) {
                  {"21", "20", "belong together"});
 }
 
+// Shares from the top singular pair of the Jacobian, formed from the model.
+TEST_F(MeasureModel, SaysOnWhichTokensTheWorstChangeSits) {
+  const Model model = load_model(dir);
+  const auto records =
+      measured("--lengths 4 --samples 2 --layers 1 --dtype f64 --tokens");
+  ASSERT_EQ(records.size(), 2u);
+  for (const nlohmann::json& r : records) {
+    const Index first = 4 * r["sample"].get<Index>();
+    std::vector<Index> ids;
+    std::vector<std::string> words;
+    for (Index i = first; i < first + 4; ++i) {
+      ids.push_back(1 + i);
+      words.push_back(std::string(i > 0 ? " " : "") +
+                      static_cast<char>('a' + i));
+    }
+    const Matrix x =
+        ForwardPass<double>(model, PassOptions{})(ids).attention[1];
+    const Matrix j =
+        materialize(*layer_map<double>(load_layer(model, 1), MapName::attn, {})
+                         ->linearize(x));
+    const Vector v = dense_norm(j).direction, u = j * v;
+    EXPECT_EQ(r["details"]["tokens"], words);
+    for (const auto& [name, side] :
+         {std::pair("input_share", v), {"output_share", u}})
+      for (Index i = 0; i < 4; ++i) {
+        const double share =
+            side.segment(8 * i, 8).squaredNorm() / side.squaredNorm();
+        EXPECT_NEAR(r["details"][name][i].get<double>(), share, 5.1e-3 * share)
+            << name << " of " << i;
+      }
+  }
+}
+
+TEST_F(MeasureModel, NamesTokensByTheirIdsWhereThereIsNoText) {
+  const Outcome o = test::lipscope(
+      "measure " + dir + " --json --tokens --lengths 3 --samples 1 --ids " +
+      write("ids", "4 5 6 7"));
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(json_lines(o.out)[0]["details"]["tokens"],
+            (std::vector<std::string>{" 4", " 5", " 6"}));
+  // tokens that are mere numbers have shares and no names
+  const Outcome made =
+      test::lipscope("measure --random d=4,heads=1 --length 3 --json --tokens");
+  ASSERT_EQ(made.code, 0) << made.err;
+  const nlohmann::json details = json_lines(made.out)[0]["details"];
+  EXPECT_FALSE(details.contains("tokens"));
+  EXPECT_EQ(details["input_share"].size(), 3u);
+}
+
+TEST_F(MeasureModel, RefusesSharesOfAnotherNorm) {
+  expect_refusal(test::lipscope("measure --random d=4,heads=1 --length 3 "
+                                "--tokens --norm inf"),
+                 2, {"--tokens", "norm inf"});
+}
+
 }  // namespace
 }  // namespace lipscope

@@ -267,5 +267,30 @@ TEST_F(JournalTest, NoKillLosesOrTearsARecord) {
   EXPECT_GT(before, 0u);
 }
 
+// what read_journal hands over
+std::vector<ordered_json> read_all(const std::filesystem::path& path) {
+  std::vector<ordered_json> records;
+  read_journal(path, [&](ordered_json r) { records.push_back(std::move(r)); });
+  return records;
+}
+
+TEST_F(JournalTest, IsReadWithoutBeingTouchedEvenWhileItIsWritten) {
+  Journal journal(path, Mode::append);
+  journal.append({{"i", 0}});
+  EXPECT_EQ(read_all(path), (std::vector<ordered_json>{{{"i", 0}}}));
+  const std::string torn = two + "{\"i\":";
+  test::write_file(path, torn);
+  EXPECT_EQ(read_all(path).size(), 2u);
+  EXPECT_EQ(content(), torn);
+}
+
+TEST_F(JournalTest, IsNotReadWhereItIsNone) {
+  EXPECT_THROW(read_all(folder / "absent"), InputError);
+  test::write_file(path, "{}\nnonsense\n{}\n");
+  const std::string message =
+      test::message_of<InputError>([&] { read_all(path); });
+  EXPECT_NE(message.find("line 2"), message.npos) << message;
+}
+
 }  // namespace
 }  // namespace lipscope

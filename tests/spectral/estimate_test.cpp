@@ -43,6 +43,8 @@ struct Pair {
 void expect_testimony(const Matrix& j, const Measurement& m) {
   EXPECT_NEAR(m.direction.norm(), 1.0, 1e-12);
   EXPECT_NEAR((j * m.direction).norm(), m.lower, 1e-13 * m.lower);
+  ASSERT_EQ(m.image.size(), j.rows());
+  EXPECT_LE((j * m.direction - m.image).norm(), 1e-13 * m.lower);
   const Vector g = j.transpose() * (j * m.direction);
   EXPECT_NEAR(
       (g - m.lower * m.lower * m.direction).norm() / (m.lower * m.lower),

@@ -1,0 +1,58 @@
+#include "lipscope/cli/page_file.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <span>
+#include <thread>
+
+#include "lipscope/cli/machine.h"
+#include "lipscope/cli/output.h"
+#include "lipscope/cli/record.h"
+#include "lipscope/io/atomic_file.h"
+#include "lipscope/io/journal.h"
+#include "lipscope/report/page.h"
+
+namespace lipscope::cli {
+
+void declare_page_file(CLI::App& app, PageFileOptions& o, int least, int most) {
+  app.add_option("files", o.files, "records, as --out of any command has them")
+      ->type_name("FILE.jsonl")
+      ->required()
+      ->expected(least, most);
+  app.add_option("--out", o.out, "the page")
+      ->type_name("FILE.html")
+      ->capture_default_str()
+      ->group("Output");
+  app.add_flag("--quiet", o.quiet, "do not say where the page is")
+      ->group("Output");
+}
+
+void write_page_file(const PageFileOptions& o, bool compare) {
+  Page page({.compare = compare,
+             .machine = fmt::format("{}, {} cores", cpu_field("model name"),
+                                    std::thread::hardware_concurrency())});
+  std::size_t contradictions = 0;
+  for (const std::string& file : o.files) {
+    page.begin_file(file);
+    read_journal(file, [&](nlohmann::ordered_json record) {
+      if (!consistent(record)) ++contradictions;
+      page.add(std::move(record));
+    });
+  }
+  const std::string html = page.html();
+  AtomicFile out(o.out);
+  out.write(std::as_bytes(std::span(html)));
+  out.commit();
+  if (!o.quiet)
+    fmt::print("{}: {} records, {:.1f} MB; open it in a browser\n",
+               std::filesystem::absolute(o.out).lexically_normal().string(),
+               page.records(), static_cast<double>(html.size()) / 1e6);
+  if (contradictions > 0)
+    throw Violation(fmt::format(
+        "{} of the records have a number from below that exceeds one from "
+        "above; the page marks them",
+        contradictions));
+}
+
+}  // namespace lipscope::cli

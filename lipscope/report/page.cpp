@@ -1,0 +1,231 @@
+#include "lipscope/report/page.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/core/version.h"
+#include "lipscope/report/page_parts.h"
+
+namespace lipscope {
+namespace {
+
+using nlohmann::ordered_json;
+
+// Inside <script> only "<" could end the data early. In JSON it stands in
+// strings and nowhere else, where it may be written as an escape.
+std::string fit_for_script(const std::string& json) {
+  std::string text;
+  text.reserve(json.size());
+  for (const char c : json)
+    if (c == '<')
+      text += "\\u003c";
+    else
+      text += c;
+  return text;
+}
+
+std::string fit_for_html(const std::string& plain) {
+  std::string text;
+  for (const char c : plain) switch (c) {
+      case '&':
+        text += "&amp;";
+        break;
+      case '<':
+        text += "&lt;";
+        break;
+      case '>':
+        text += "&gt;";
+        break;
+      case '"':
+        text += "&quot;";
+        break;
+      default:
+        text += c;
+    }
+  return text;
+}
+
+// Every {{name}} of the template by its text, in one pass: what is filled in
+// is not looked at again.
+std::string filled(std::string_view html,
+                   const std::map<std::string, std::string_view>& texts) {
+  std::string page;
+  while (true) {
+    const std::size_t open = html.find("{{");
+    page += html.substr(0, open);
+    if (open == html.npos) return page;
+    const std::size_t close = html.find("}}", open);
+    require(close != html.npos, "Page: {{{{ is not closed in the template");
+    page += texts.at(std::string(html.substr(open + 2, close - open - 2)));
+    html = html.substr(close + 2);
+  }
+}
+
+// shares in units of 1e-4, or nothing where the value is no list of n shares
+std::optional<std::vector<int>> shares_in(const ordered_json& details,
+                                          const char* name) {
+  const auto at = details.find(name);
+  if (at == details.end() || !at->is_array()) return std::nullopt;
+  std::vector<int> shares;
+  for (const ordered_json& share : *at) {
+    if (!share.is_number()) return std::nullopt;
+    const double value = share.get<double>();
+    if (!(value >= 0.0 && value <= 1.0)) return std::nullopt;
+    shares.push_back(static_cast<int>(std::lround(1e4 * value)));
+  }
+  return shares;
+}
+
+bool are_words(const ordered_json& tokens, std::size_t n) {
+  return tokens.is_array() && tokens.size() == n &&
+         std::all_of(tokens.begin(), tokens.end(),
+                     [](const ordered_json& t) { return t.is_string(); });
+}
+
+// {"details": {"x": 1}} as {"details.x": 1}: columns are of plain values
+void flatten(ordered_json& record, const std::string& field) {
+  const auto at = record.find(field);
+  if (at == record.end() || !at->is_object()) return;
+  const ordered_json members = *at;
+  record.erase(field);
+  for (const auto& [name, value] : members.items())
+    record[field + "." + name] = value;
+}
+
+// A logarithm that only repeats its number is left for the page to take again.
+void drop_repeated_log10(ordered_json& record) {
+  const auto upper = record.find("upper"), log10 = record.find("upper_log10");
+  if (upper == record.end() || log10 == record.end() || !upper->is_number() ||
+      !log10->is_number())
+    return;
+  const double again = std::log10(upper->get<double>());
+  if (std::abs(again - log10->get<double>()) <= 1e-7) *log10 = nullptr;
+}
+
+std::string field_json(const ordered_json& record, const char* field) {
+  const auto at = record.find(field);
+  return at == record.end() ? "null" : compact_json(*at);
+}
+
+}  // namespace
+
+void Page::begin_file(const std::string& name) {
+  files_.push_back(name);
+  counts_.push_back(0);
+}
+
+void Page::add(ordered_json record) {
+  require(!files_.empty(), "Page: a record before its file");
+  require(record.is_object(), "Page: a record is an object, not {}",
+          record.type_name());
+  record["file"] = files_.size() - 1;
+  if (record.value("command", ordered_json()) == "growth") {
+    growth_.push_back(compact_json(record));
+    return;
+  }
+  take_shares(record);
+  drop_repeated_log10(record);
+  for (const char* field : {"parameters", "details"}) flatten(record, field);
+  columns_.add(record);
+  ++counts_.back();
+}
+
+// Shares are by far the longest part of a record: they leave the columns, and
+// a list of tokens is kept once for all that was measured on it.
+void Page::take_shares(ordered_json& record) {
+  const auto details = record.find("details");
+  if (details == record.end() || !details->is_object()) return;
+  const auto input = shares_in(*details, "input_share");
+  if (!input || input->empty()) return;
+  const auto output = shares_in(*details, "output_share");
+  if (output && output->size() != input->size()) return;
+  ordered_json tokens = details->value("tokens", ordered_json());
+  if (!tokens.is_null() && !are_words(tokens, input->size())) return;
+
+  const std::string text = compact_json(tokens);
+  const auto [place, is_new] = text_places_.try_emplace(text, texts_.size());
+  if (is_new) texts_.push_back(text);
+  const ordered_json lower = record.value("lower", ordered_json());
+  shares_.push_back({.record = columns_.size(),
+                     .text = place->second,
+                     .lower = lower.is_number() ? lower.get<double>() : 0.0,
+                     .group = field_json(record, "file") + " " +
+                              field_json(record, "layer") + " " +
+                              field_json(record, "head"),
+                     .input = *input,
+                     .output = output.value_or(std::vector<int>())});
+  for (const char* name : {"tokens", "input_share", "output_share"})
+    details->erase(name);
+  if (details->empty()) record.erase("details");
+}
+
+// The largest of every group, then the second largest of every group, …: what
+// is shown first is there, whatever is left out.
+std::vector<Page::Shares> Page::chosen_shares() const {
+  std::vector<std::size_t> order(shares_.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) {
+                     return shares_[a].lower > shares_[b].lower;
+                   });
+  std::map<std::string, std::size_t> seen;
+  std::vector<std::size_t> rank(shares_.size());
+  for (const std::size_t i : order) rank[i] = seen[shares_[i].group]++;
+  std::stable_sort(
+      order.begin(), order.end(),
+      [&](std::size_t a, std::size_t b) { return rank[a] < rank[b]; });
+
+  std::vector<Shares> chosen;
+  std::size_t tokens = 0;
+  for (const std::size_t i : order) {
+    tokens += shares_[i].input.size();
+    if (tokens > options_.most_shares && !chosen.empty()) break;
+    chosen.push_back(shares_[i]);
+  }
+  return chosen;
+}
+
+std::string Page::data() const {
+  const std::vector<Shares> chosen = chosen_shares();
+  // texts that none of the chosen uses stay behind
+  std::map<std::size_t, std::size_t> text_at;
+  std::vector<std::string> texts, shares;
+  for (const Shares& s : chosen) {
+    const auto [place, is_new] = text_at.try_emplace(s.text, texts.size());
+    if (is_new) texts.push_back(texts_[s.text]);
+    shares.push_back(fmt::format("[{},{},[{}],[{}]]", s.record, place->second,
+                                 fmt::join(s.input, ","),
+                                 fmt::join(s.output, ",")));
+  }
+  std::vector<std::string> files;
+  for (std::size_t i = 0; i < files_.size(); ++i)
+    files.push_back(fmt::format(R"({{"name":{},"records":{}}})",
+                                compact_json(files_[i]), counts_[i]));
+  return fmt::format(
+      R"({{"version":{},"machine":{},"compare":{},"files":[{}],"count":{},"columns":{},)"
+      R"("growth":[{}],"texts":[{}],"shares":[{}],"shares_of":{}}})",
+      compact_json(version()), compact_json(options_.machine), options_.compare,
+      fmt::join(files, ","), columns_.size(), columns_.json(),
+      fmt::join(growth_, ","), fmt::join(texts, ","), fmt::join(shares, ","),
+      shares_.size());
+}
+
+std::string Page::html() const {
+  const std::string title =
+      fit_for_html(fmt::format("{}", fmt::join(files_, " and ")));
+  const std::string embedded = fit_for_script(data());
+  return filled(page_parts::html, {{"title", title},
+                                   {"style", page_parts::style},
+                                   {"chart", page_parts::chart},
+                                   {"script", page_parts::script},
+                                   {"data", embedded}});
+}
+
+}  // namespace lipscope

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "lipscope/report/columns.h"
+
+namespace lipscope {
+
+struct PageOptions {
+  /// Two files side by side, and not one audit in several files.
+  bool compare = false;
+  std::string machine;  ///< on which the page is made, in words
+  /// Tokens whose shares go into the page. Beyond, those of the largest
+  /// constants of every layer and head are kept, and the page says so.
+  std::size_t most_shares = 150'000;
+};
+
+/// One HTML page that shows records to people and needs nothing else: no
+/// network, no other file. Its style, its script and Chart.js are in the
+/// library (page/, page_parts.h).
+///
+/// Nothing in a record is trusted: strings reach the page as data, never as
+/// HTML or script.
+class Page {
+ public:
+  explicit Page(PageOptions options = {}) : options_(options) {}
+
+  /// The records that follow are those of this file.
+  void begin_file(const std::string& name);
+  void add(nlohmann::ordered_json record);
+
+  /// Of all files, growth fits not counted.
+  std::size_t records() const { return columns_.size(); }
+
+  std::string html() const;
+
+ private:
+  // where the worst change of one record sits, in units of 1e-4
+  struct Shares {
+    std::size_t record = 0;
+    std::size_t text = 0;  // of texts_
+    double lower = 0.0;
+    std::string group;  // its file, layer and head
+    std::vector<int> input, output;
+  };
+
+  void take_shares(nlohmann::ordered_json& record);
+  std::vector<Shares> chosen_shares() const;
+  std::string data() const;
+
+  PageOptions options_;
+  std::vector<std::string> files_;
+  std::vector<std::size_t> counts_;  // of records, by file
+  Columns columns_;
+  std::vector<std::string> growth_;  // fits, as JSON
+  std::vector<std::string> texts_;   // lists of tokens, as JSON
+  std::unordered_map<std::string, std::size_t> text_places_;
+  std::vector<Shares> shares_;
+};
+
+}  // namespace lipscope
