@@ -22,7 +22,7 @@ ALLOWED = {
     "search": ["core", "operators", "attention", "spectral"],
     "transport": ["core", "operators", "attention", "spectral"],
     "experiments": ["core", "operators", "spectral", "attention", "model",
-                    "theory", "search", "transport"],
+                    "theory", "search", "transport", "report"],
     "cli": ["core", "operators", "io", "text", "spectral", "attention",
             "model", "theory", "search", "transport", "experiments",
             "report"],

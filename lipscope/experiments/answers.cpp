@@ -75,12 +75,11 @@ std::vector<double> geometric(double first, double last, int count) {
   return all;
 }
 
-std::vector<Index> shown_layers(const ExperimentOptions& o) {
-  const Index count = o.model->config.layers;
+std::vector<Index> shown_layers(const Model& model, bool all) {
+  const Index count = model.config.layers;
   std::vector<Index> layers;
   for (Index l = 0; l < count; ++l)
-    if (o.full || l == 0 || l == count / 2 || l == count - 1)
-      layers.push_back(l);
+    if (all || l == 0 || l == count / 2 || l == count - 1) layers.push_back(l);
   return layers;
 }
 

@@ -38,7 +38,7 @@ std::optional<Bound> named_bound(const std::vector<Bound>& bounds,
 std::vector<double> geometric(double first, double last, int count);
 
 /// The model's first, middle and last layer, or all of them.
-std::vector<Index> shown_layers(const ExperimentOptions& options);
+std::vector<Index> shown_layers(const Model& model, bool all);
 
 /// InputError where the model rotates tokens by position: the experiments that
 /// make tokens from the score form have none for that.
