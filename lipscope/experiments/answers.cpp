@@ -1,6 +1,7 @@
 #include "lipscope/experiments/answers.h"
 
 #include <cmath>
+#include <utility>
 
 #include "lipscope/core/errors.h"
 
@@ -66,6 +67,13 @@ std::optional<Bound> named_bound(const std::vector<Bound>& bounds,
   for (const Bound& b : bounds)
     if (b.name == name) return b;
   return std::nullopt;
+}
+
+Construction named_construction(std::vector<Construction> all,
+                                const std::string& name) {
+  for (Construction& c : all)
+    if (c.name == name) return std::move(c);
+  throw RunError(fmt::format("these weights have no input '{}'", name));
 }
 
 std::vector<double> geometric(double first, double last, int count) {

@@ -33,6 +33,10 @@ void answer_above(Row& row, const std::optional<Bound>& bound);
 std::optional<Bound> named_bound(const std::vector<Bound>& bounds,
                                  const std::string& name);
 
+/// The construction of that name; RunError where there is none.
+Construction named_construction(std::vector<Construction> all,
+                                const std::string& name);
+
 /// So many numbers from first to last, each the same multiple of the one
 /// before.
 std::vector<double> geometric(double first, double last, int count);
