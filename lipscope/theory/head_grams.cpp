@@ -7,10 +7,10 @@
 namespace lipscope {
 
 Matrix head_grams(const Gram& gram, const Matrix& x, Index heads, Index r) {
-  require(x.cols() == gram.g.rows() && x.rows() % r == 0 &&
-              x.cols() % heads == 0,
-          "head_grams: [{}x{}] for {} heads of {} rows", x.rows(), x.cols(),
-          heads, r);
+  require(
+      x.cols() == gram.g.rows() && x.rows() % r == 0 && x.cols() % heads == 0,
+      "head_grams: [{}x{}] for {} heads of {} rows", x.rows(), x.cols(), heads,
+      r);
   const Index count = x.rows() / r, w = x.cols() / heads, size = heads * r;
   Matrix out(count, size * size);
   Matrix half(x.rows(), x.cols());
@@ -24,9 +24,9 @@ Matrix head_grams(const Gram& gram, const Matrix& x, Index heads, Index r) {
                        Eigen::OuterStride<>(size));
       for (Index h = 0; h <= g; ++h) {
         auto block = one.block(g * r, h * r, r, r);
-        block.noalias() = half.block(i * r, h * w, r, w)
-                              .lazyProduct(x.block(i * r, h * w, r, w)
-                                               .transpose());
+        block.noalias() =
+            half.block(i * r, h * w, r, w)
+                .lazyProduct(x.block(i * r, h * w, r, w).transpose());
         if (h < g) one.block(h * r, g * r, r, r) = block.transpose();
       }
     }
@@ -35,9 +35,9 @@ Matrix head_grams(const Gram& gram, const Matrix& x, Index heads, Index r) {
 }
 
 double head_gram_error(const Gram& gram, Index width, double size2) {
-  return well_above(size2 * (gram.error + 4 * 0x1p-53 *
-                                              static_cast<double>(width + 4) *
-                                              gram.size));
+  return well_above(
+      size2 *
+      (gram.error + 4 * 0x1p-53 * static_cast<double>(width + 4) * gram.size));
 }
 
 }  // namespace lipscope

@@ -68,7 +68,8 @@ Guess guess_eigenvalue(const Matrix& g) {
 
 // whether Cholesky runs through on tI − G
 bool confirmed(const Matrix& g, double t) {
-  Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic> rest = -g;
+  // the transpose of rows is columns: a copy in order
+  Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic> rest = -g.transpose();
   rest.diagonal().array() += t;
   Eigen::LLT<Eigen::Ref<decltype(rest)>> llt(rest);
   return llt.info() == Eigen::Success;

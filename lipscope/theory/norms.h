@@ -16,7 +16,7 @@
 /// reciprocal in place of a division.
 namespace lipscope {
 
-/// λ_max(G) from above, for a symmetric G (its lower triangle is read) that
+/// λ_max(G) from above, for a symmetric G (one triangle is proved) that
 /// stands for a matrix within `error` of it in the 2-norm. 0 at least. Where
 /// nothing better can be proved it is the largest absolute row sum.
 double eigenvalue_above(const Matrix& g, double error = 0.0);

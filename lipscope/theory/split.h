@@ -77,9 +77,9 @@ Matrix key_blocks_above(const LayerParts& layer, const SplitWeights& split,
 
 /// The norms of the query blocks, from above.
 ///
-/// Each C_i^h is cut into QᵀB with a few rows in Q and B, and a rest; the former
-/// is the same problem as for keys in rank·H dimensions, the rest is at most
-/// min(Σ_h‖W_Q^h‖‖rest_h‖‖W_O^h‖, ‖W_Q‖ max_h‖rest_h‖ ‖W_O‖).
+/// Each C_i^h is cut into QᵀB with a few rows in Q and B, and a rest; the
+/// former is the same problem as for keys in rank·H dimensions, the rest is at
+/// most min(Σ_h‖W_Q^h‖‖rest_h‖‖W_O^h‖, ‖W_Q‖ max_h‖rest_h‖ ‖W_O‖).
 Vector query_blocks_above(const LayerParts& layer, const SplitWeights& split,
                           const LayerAt& at);
 

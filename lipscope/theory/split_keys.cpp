@@ -6,6 +6,7 @@
 #include "lipscope/core/gemm.h"
 #include "lipscope/core/parallel.h"
 #include "lipscope/theory/head_grams.h"
+#include "lipscope/theory/lane.h"
 #include "lipscope/theory/split.h"
 
 namespace lipscope {
@@ -13,18 +14,8 @@ namespace {
 
 constexpr double unit = 0x1p-53;
 
-// numbers of eight columns j, side by side
-constexpr Index width = 8;
-using Lane = Eigen::Array<double, width, 1>;
-// an H×H matrix for each of them
+// an H×H matrix for each of eight columns j
 using Lanes = std::vector<Lane, Eigen::aligned_allocator<Lane>>;
-
-Lane lane_of(const double* row, Index count) {
-  if (count >= width) return Eigen::Map<const Lane>(row);
-  Lane out = Lane::Zero();
-  for (Index j = 0; j < count; ++j) out[j] = row[j];
-  return out;
-}
 
 // ‖S²‖_F² and ‖M‖_F² for S = FᵀMF, F lower triangular, of eight M at once
 struct Powers {
@@ -112,9 +103,9 @@ class KeyRows {
              transposed(view(at_.v, {from, a * w, columns, w})),
              view(cross[a], {0, 0, rows * H, columns}));
       for (Index i = 0; i < rows; ++i)
-        for (Index j = 0; j < columns; j += width) {
-          const Index count = std::min(
-              width, visible(l_.mask, begin + i, n) - from - j);
+        for (Index j = 0; j < columns; j += lane_width) {
+          const Index count =
+              std::min(lane_width, visible(l_.mask, begin + i, n) - from - j);
           if (count <= 0) break;
           Lane largest = Lane::Zero();
           for (Index a = 0; a < H; ++a) {
@@ -127,14 +118,11 @@ class KeyRows {
               g[a * H + b] = g[b * H + a] =
                   p[a] * p[b] *
                   (lane_of(&own_(a * H + b, from + j), count) -
-                   Eigen::Map<const Lane>(&cross[a](i * H + b, j)) -
-                   Eigen::Map<const Lane>(&cross[b](i * H + a, j)) +
-                   mean_grams(i, a * H + b));
-          const Lane found =
-              finished(powers_of(factors[i], g), largest,
-                       factors[i].squaredNorm(),
-                       lane_of(&sizes_[from + j], count) +
-                           means.row(i).norm());
+                   lane_at(&cross[a](i * H + b, j)) -
+                   lane_at(&cross[b](i * H + a, j)) + mean_grams(i, a * H + b));
+          const Lane found = finished(
+              powers_of(factors[i], g), largest, factors[i].squaredNorm(),
+              lane_of(&sizes_[from + j], count) + means.row(i).norm());
           norms.row(begin + i).segment(from + j, count) =
               found.head(count).matrix().transpose();
         }

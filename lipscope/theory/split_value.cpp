@@ -50,8 +50,8 @@ double corner_above(const LayerParts& l, const SplitWeights& split,
   const double length2 = a.squaredNorm();
   const double rounding = 4 * 0x1p-53 * static_cast<double>(size + 4);
   return std::sqrt(eigenvalue_above(
-      s, well_above(length2 *
-                    (split.value.error + rounding * split.value.size))));
+      s,
+      well_above(length2 * (split.value.error + rounding * split.value.size))));
 }
 
 // λ_max of W∘M for H×H matrices ≥ 0
@@ -164,10 +164,10 @@ double value_path_above(const LayerParts& l, const SplitWeights& split,
     // heads side by side: all of S goes to W_V
     const Vector lengths = cols.diagonal().cwiseSqrt();
     row = std::sqrt(weighted(rows, split.value_blocks));
-    col = std::sqrt(
-        weighted(lengths * lengths.transpose(), split.value_blocks));
-    rest = std::sqrt(weighted(parts.rest * parts.rest.transpose(),
-                              split.value_blocks));
+    col =
+        std::sqrt(weighted(lengths * lengths.transpose(), split.value_blocks));
+    rest = std::sqrt(
+        weighted(parts.rest * parts.rest.transpose(), split.value_blocks));
   }
   return well_above(norm_of_two_by_two(corner, row, col, rest));
 }

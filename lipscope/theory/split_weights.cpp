@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "lipscope/theory/magnitude.h"
 #include "lipscope/theory/split.h"
 
 namespace lipscope {
@@ -13,6 +14,16 @@ Matrix block_norms(const Gram& gram, Index heads) {
     for (Index g = 0; g <= h; ++g)
       out(h, g) = out(g, h) =
           power_norm_above(gram.g.block(h * w, g * w, w, w)) + gram.error;
+  return out;
+}
+
+// the norms of the heads' weights, from their Gram matrices
+std::vector<double> head_norms(const Gram& gram, Index heads) {
+  const Index w = gram.g.rows() / heads;
+  std::vector<double> out;
+  for (Index h = 0; h < heads; ++h)
+    out.push_back(well_above(std::sqrt(
+        eigenvalue_above(gram.g.block(h * w, h * w, w, w), gram.error))));
   return out;
 }
 
@@ -30,12 +41,8 @@ SplitWeights split_weights(const LayerParts& l) {
   s.norm_value = std::sqrt(eigenvalue_above(s.value.g, s.value.error));
   s.norm_query = std::sqrt(eigenvalue_above(s.query.g, s.query.error));
   s.norm_output = std::sqrt(eigenvalue_above(s.output.g, s.output.error));
-  for (Index h = 0; h < l.heads; ++h) {
-    s.head_query.push_back(weight_norm_above(l.query.middleCols(h * l.k, l.k)));
-    s.head_output.push_back(
-        l.projected ? weight_norm_above(l.output.middleRows(h * l.w, l.w))
-                    : 1.0);
-  }
+  s.head_query = head_norms(s.query, l.heads);
+  s.head_output = head_norms(s.output, l.heads);
   s.value_blocks = block_norms(s.value, l.heads);
   if (l.projected) {
     s.output_blocks = block_norms(s.output, l.heads);
