@@ -5,10 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "lipscope/attention/dense.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/spectral/dense.h"
+#include "lipscope/theory/block_norms.h"
 #include "lipscope/theory/head_grams.h"
 
 namespace lipscope {
@@ -126,6 +129,46 @@ TEST(SplitCertificate, QueryBlocksAreAboveTheirNorms) {
       EXPECT_LE(found[i], exact * (whole ? 1.4 : 1.8) + 1e-6) << i;
     }
   }
+}
+
+TEST(BlockNorms, OfOneHeadAreThoseOfTheDenseJacobian) {
+  int shrunk = 0;  // blocks below P_ij ‖V‖, where the key part takes away
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    const Rng rng(seed);
+    const Index d = 13, k = 4, w = seed % 2 == 0 ? 10 : 3, n = 11;
+    AttentionWeights weights;
+    weights.query = 0.3 * gaussian(d, k, rng.split(0));
+    weights.key = gaussian(d, k, rng.split(1));
+    weights.value = gaussian(d, w, rng.split(2));
+    if (seed % 4 < 2) {  // one direction far above, and keys along it
+      weights.key.col(0) = weights.value.col(0);
+      weights.value.col(0) *= 9;
+    }
+    weights.query_bias = flatten(gaussian(1, k, rng.split(3)));
+    if (seed % 3 != 0) weights.output = gaussian(w, 6, rng.split(4));
+    const Matrix x =
+        std::pow(4.0, seed % 3 - 1.0) * gaussian(n, d, rng.split(5));
+    const AttentionOptions options{.mask =
+                                       seed < 4 ? Mask::none : Mask::causal};
+    const LayerParts l = layer_parts(weights, options);
+    const LayerAt at = layer_at(l, x);
+    const Matrix found = norms_of_blocks_above(l, at);
+    const Matrix J = dense_jacobian(weights, options, x);
+    const Index e = J.rows() / n;
+    const double value =
+        dense_norm(l.projected ? Matrix(l.value * l.output) : l.value).value;
+    for (Index i = 0; i < n; ++i)
+      for (Index j = 0; j < n; ++j) {
+        const double exact = dense_norm(J.block(i * e, j * d, e, d)).value;
+        EXPECT_GE(found(i, j), exact * (1 - 1e-9)) << seed << " " << i << j;
+        EXPECT_LE(found(i, j),
+                  exact * (i == j ? std::pow(w, 1.0 / 16) : 1.03) + 1e-5)
+            << seed << " " << i << " " << j;
+        if (i != j && at.p[0](i, j) > 1e-3)
+          shrunk += exact < 0.9 * at.p[0](i, j) * value;
+      }
+  }
+  EXPECT_GT(shrunk, 5);
 }
 
 }  // namespace
