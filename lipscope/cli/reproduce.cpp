@@ -149,7 +149,6 @@ class Reproducing final {
          [&](const std::string& doing) { progress_->show(done_, doing); }});
     progress_.reset();
     print();
-    records_.print(growth_table(records_.fits(), records_.quiet()));
     return 0;
   }
 
@@ -236,10 +235,15 @@ class Reproducing final {
     rows_.push_back(std::move(record));
   }
 
-  // the figure that is complete
+  // the figure that is complete, and the fits to it
   void print() {
+    const std::vector<ordered_json>& all = records_.fits();
+    const std::vector<ordered_json> fits(
+        all.begin() + static_cast<std::ptrdiff_t>(fits_printed_), all.end());
+    fits_printed_ = all.size();
     if (!rows_.empty())
-      records_.print(figure_table(figure_, rows_, records_.quiet()));
+      records_.print(figure_table(figure_, rows_, records_.quiet()) +
+                     growth_table(fits, records_.quiet()) + "\n");
     rows_.clear();
   }
 
@@ -250,6 +254,7 @@ class Reproducing final {
   std::unique_ptr<Progress> progress_;
   Figure figure_;
   std::vector<ordered_json> rows_;  // of this figure
+  std::size_t fits_printed_ = 0;
   Index done_ = 0;
 };
 
