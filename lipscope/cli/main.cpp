@@ -4,6 +4,7 @@
 // 3 not converged and --strict; 4 a number from below exceeds one from above.
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
@@ -53,6 +54,11 @@ int main(int argc, char** argv) {
   // are reported, not reasons to die without a word
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+
+  // what a product frees the next one takes again; given back to the system in
+  // between, its pages would have to be made anew every time
+  mallopt(M_MMAP_THRESHOLD, 1 << 25);
+  mallopt(M_TRIM_THRESHOLD, 1 << 29);
 
   CLI::App app(
       "Measure how strongly self-attention can amplify a change of its input: "

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <tuple>
 
@@ -246,12 +247,20 @@ class Measuring final {
           return j.x.rows() * (n * subject_.heads() + 64 * j.x.cols()) <=
                  numbers_of_a_small_job;
         });
+    // the largest first, so that threads end together
+    std::vector<Index> order(jobs.size());
+    std::iota(order.begin(), order.end(), Index{0});
+    if (small)
+      std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) {
+        return jobs[a].x.rows() > jobs[b].x.rows();
+      });
     std::size_t written = 0;
     parallel_for(static_cast<Index>(jobs.size()), small ? o_.solver.threads : 1,
                  [&](Index i) {
-                   answer_job(jobs[i]);
+                   Job& job = jobs[order[i]];
+                   answer_job(job);
                    const std::scoped_lock lock(writing_);
-                   jobs[i].answered = true;
+                   job.answered = true;
                    for (; written < jobs.size() && jobs[written].answered;
                         ++written)
                      write(jobs[written]);
