@@ -56,7 +56,9 @@ SplitWeights split_weights(const LayerParts& layer);
 /// and the mirror image for s; ∘ is entry by entry on blocks. S² = |r_h| for
 /// the second. A block matrix is no larger than the matrix of its blocks'
 /// norms: all these λ are taken of H×H matrices ≥ 0, made of |ϱ| and the block
-/// norms of the two Gram matrices.
+/// norms of the two Gram matrices. Each part is also at most ‖W_V‖‖W_O‖ times
+/// the largest of the |r_h|, the |s_h| or the ‖E_h‖: W_V, then the R_h side by
+/// side, then W_O. The smaller counts.
 ///
 /// Below 24 tokens, where measuring is quicker than even the first, it is
 /// ‖W_V‖‖W_O‖ max_h‖P^h‖ after all.

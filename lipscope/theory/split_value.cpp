@@ -169,6 +169,14 @@ double value_path_above(const LayerParts& l, const SplitWeights& split,
     rest = std::sqrt(
         weighted(parts.rest * parts.rest.transpose(), split.value_blocks));
   }
+  // where no head stands out, the norms of all heads together say more
+  const double both = split.norm_value * split.norm_output;
+  const auto longest = [](const Matrix& overlap) {
+    return std::sqrt(overlap.diagonal().maxCoeff());
+  };
+  row = std::min(row, well_above(both * longest(rows)));
+  col = std::min(col, well_above(both * longest(cols)));
+  rest = std::min(rest, well_above(both * parts.rest.maxCoeff()));
   return well_above(norm_of_two_by_two(corner, row, col, rest));
 }
 
