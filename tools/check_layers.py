@@ -21,8 +21,11 @@ ALLOWED = {
     "theory": ["core", "operators", "attention", "spectral", "model"],
     "search": ["core", "operators", "attention", "spectral"],
     "transport": ["core", "operators", "attention", "spectral"],
+    "experiments": ["core", "operators", "spectral", "attention", "model",
+                    "theory", "search", "transport"],
     "cli": ["core", "operators", "io", "text", "spectral", "attention",
-            "model", "theory", "search", "transport", "report"],
+            "model", "theory", "search", "transport", "experiments",
+            "report"],
 }
 
 INCLUDE = re.compile(r'#include [<"]lipscope/(\w+)/')

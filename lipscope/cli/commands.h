@@ -15,6 +15,7 @@ Run search_command(CLI::App& app);
 Run meanfield_command(CLI::App& app);
 Run report_command(CLI::App& app);
 Run compare_command(CLI::App& app);
+Run reproduce_command(CLI::App& app);
 Run doctor_command(CLI::App& app);
 
 }  // namespace lipscope::cli

@@ -63,6 +63,8 @@ int main(int argc, char** argv) {
       report_command);
   add("compare", "two files of records side by side on one page",
       compare_command);
+  add("reproduce", "a figure or table of the papers, made again",
+      reproduce_command);
   add("doctor", "this machine, its libraries and speed, and a self-test",
       doctor_command);
 

@@ -170,14 +170,7 @@ Subject load_subject(const SourceOptions& o) {
 std::optional<NormWeights> input_norm(const Subject& subject,
                                       std::optional<Index> layer) {
   if (subject.layer) return subject.layer->norm;
-  const Model& model = *subject.model;
-  if (model.config.pre_norm())
-    return load_norm(model, layer_modules(model.config, *layer).attention_norm);
-  if (*layer > 0)
-    return load_norm(model, layer_modules(model.config, *layer - 1).mlp_norm);
-  const std::optional<Module> norm = outer_modules(model.config).embedding_norm;
-  if (!norm) return std::nullopt;
-  return load_norm(model, *norm);
+  return load_input_norm(*subject.model, *layer);
 }
 
 }  // namespace lipscope::cli

@@ -143,6 +143,16 @@ NormWeights load_norm(const Model& model, const Module& module) {
   return w;
 }
 
+std::optional<NormWeights> load_input_norm(const Model& model, Index layer) {
+  if (model.config.pre_norm())
+    return load_norm(model, layer_modules(model.config, layer).attention_norm);
+  if (layer > 0)
+    return load_norm(model, layer_modules(model.config, layer - 1).mlp_norm);
+  const std::optional<Module> norm = outer_modules(model.config).embedding_norm;
+  if (!norm) return std::nullopt;
+  return load_norm(model, *norm);
+}
+
 std::optional<NormWeights> load_final_norm(const Model& model) {
   const OuterModules outer = outer_modules(model.config);
   if (!outer.final_norm) return std::nullopt;

@@ -73,6 +73,11 @@ MapPtr<Real> model_map(const Model& model, const ModelMapOptions& options);
 /// The norm after the last layer; nothing in a post-norm model.
 std::optional<NormWeights> load_final_norm(const Model& model);
 
+/// The norm whose output the attention of a layer reads: in a post-norm model
+/// the last of the layer before, or of the embeddings. Nothing where there is
+/// none.
+std::optional<NormWeights> load_input_norm(const Model& model, Index layer);
+
 /// The parameters of one norm of the model.
 NormWeights load_norm(const Model& model, const Module& module);
 

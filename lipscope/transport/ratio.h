@@ -1,7 +1,6 @@
 #pragma once
 
 #include "lipscope/transport/distance.h"
-#include "lipscope/transport/local_constant.h"
 
 namespace lipscope {
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
+#include <vector>
 
 #include "lipscope/transport/measure.h"
 

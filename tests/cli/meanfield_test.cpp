@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "lipscope/io/npy.h"
-#include "lipscope/transport/ratio.h"
+#include "lipscope/transport/local_constant.h"
 #include "tests/cli/program.h"
 #include "tests/model/folders.h"
 #include "tests/transport/measures.h"

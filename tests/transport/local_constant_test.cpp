@@ -87,10 +87,10 @@ TEST(MassSplitting, HoldsOnManyUniformSequences) {
   // ‖J(X dup)‖ = max(‖J(X)‖, max_i ‖Σ_h A_h Cov_i^h V_h‖), from the dense
   // oracle
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
-    const LayerCase c{.kind = seed % 2 == 0 ? Kind::dot : Kind::l2,
-                      .heads = 1 + static_cast<Index>(seed % 4),
+    const LayerCase c{.kind = all_kinds[seed % 4],  // all but sigmoid
+                      .heads = 1 + static_cast<Index>(seed % 3),
                       .fills = false,
-                      .biases = seed % 3 > 0,
+                      .biases = seed % 8 > 3,
                       .output = seed % 5 > 0,
                       .seed = seed,
                       .n = 3,

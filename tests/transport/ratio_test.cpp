@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lipscope/transport/local_constant.h"
 #include "tests/transport/measures.h"
 
 namespace lipscope {

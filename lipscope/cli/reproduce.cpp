@@ -1,0 +1,247 @@
+// lipscope reproduce: a figure or table of the papers, made again.
+
+#include <chrono>
+#include <memory>
+
+#include "lipscope/cli/commands.h"
+#include "lipscope/cli/output.h"
+#include "lipscope/cli/subject.h"
+#include "lipscope/core/errors.h"
+#include "lipscope/experiments/experiment.h"
+#include "lipscope/report/table.h"
+
+namespace lipscope::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Options {
+  std::string name = "list";
+  std::string model;
+  ExperimentOptions experiment;
+  OutputOptions output;
+};
+
+std::string list_of_experiments() {
+  std::string text;
+  for (const Experiment& e : experiments())
+    text += fmt::format("  {:<22} {}\n", e.name, e.sentence);
+  return text;
+}
+
+void declare(CLI::App& app, Options& o) {
+  app.description(
+      "Make a figure or table of the papers again: numbers from below and from "
+      "above, as a table\nand, with --out, as records that `lipscope report` "
+      "draws.\n\n" +
+      list_of_experiments() +
+      "\n  lipscope reproduce kim-tightness\n"
+      "  lipscope reproduce castin-adversarial --model gpt2/ --out "
+      "adversarial.jsonl\n"
+      "  lipscope reproduce mass-splitting --full --json");
+  app.add_option("NAME", o.name, "the experiment; list: name them all")
+      ->capture_default_str();
+  app.add_option("--model", o.model,
+                 "a Hugging Face folder of GPT-2 or BERT whose heads are taken "
+                 "in place of a small made-up one (castin-adversarial, "
+                 "layer-norm)")
+      ->type_name("DIR");
+  const char* group = "How hard to try";
+  app.add_flag("--full", o.experiment.full,
+               "the whole size of the paper: minutes to hours")
+      ->group(group);
+  app.add_option("--seed", o.experiment.seed,
+                 "of random weights, tokens and starts")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--threads", o.experiment.threads, "0: all cores")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str()
+      ->group(group);
+  declare_output(app, o.output);
+}
+
+const Experiment& experiment_called(const std::string& name) {
+  for (const Experiment& e : experiments())
+    if (e.name == name) return e;
+  throw InputError(
+      fmt::format("reproduce {}: no experiment is called that; "
+                  "there are\n{}",
+                  name, list_of_experiments()));
+}
+
+ordered_json object_of(const NamedNumbers& numbers) {
+  ordered_json object = ordered_json::object();
+  for (const auto& [name, value] : numbers) object[name] = value;
+  return object;
+}
+
+std::string figure_table(const Figure& figure,
+                         const std::vector<ordered_json>& rows, bool quiet) {
+  std::string text = figure.title + "\n";
+  if (!quiet) text += figure.explanation + "\n";
+  return text + "\n" +
+         table({{"series", "series"},
+                {"x", figure.x_name},
+                {"n", "n"},
+                {"mask", "mask"},
+                {"norm", "norm"},
+                {"lower", "lower"},
+                {"lower_by", "by"},
+                {"upper", "upper"},
+                {"upper_by", "by"},
+                {"scope", "scope"},
+                {"status", "status"}},
+               rows) +
+         "\n";
+}
+
+class Reproducing final {
+ public:
+  explicit Reproducing(Options options)
+      : o_(std::move(options)),
+        experiment_(experiment_called(o_.name)),
+        records_(o_.output) {
+    if (o_.model.empty()) return;
+    if (!experiment_.reads_model)
+      throw InputError(fmt::format("--model {}: {} reads no model", o_.model,
+                                   experiment_.name));
+    SourceOptions source;
+    source.model = o_.model;
+    subject_ = load_subject(source);
+    o_.experiment.model = &*subject_->model;
+    o_.experiment.model_name = subject_->name;
+  }
+
+  int run() {
+    // the questions are counted before the first is answered
+    Index questions = 0;
+    experiment_.run(
+        o_.experiment,
+        {[](const Figure&) {}, [&](const Row&, const Answer&) { ++questions; },
+         [](const std::string&) {}});
+    progress_ = std::make_unique<Progress>(questions, o_.output.quiet);
+    experiment_.run(
+        o_.experiment,
+        {[&](const Figure& figure) { open(figure); },
+         [&](const Row& question, const Answer& answer) {
+           ask(question, answer);
+         },
+         [&](const std::string& doing) { progress_->show(done_, doing); }});
+    progress_.reset();
+    print();
+    return 0;
+  }
+
+ private:
+  void open(const Figure& figure) {
+    print();
+    figure_ = figure;
+    Record r;
+    r.command = "reproduce";
+    r.seed = o_.experiment.seed;
+    r.parameters["experiment"] = figure.name;
+    r.details = {{"title", figure.title},
+                 {"explanation", figure.explanation},
+                 {"y_name", figure.y_name},
+                 {"log_x", figure.log_x},
+                 {"log_y", figure.log_y}};
+    if (!records_.find(r)) records_.add(r);
+  }
+
+  // what is asked, without its answer
+  Record asked(const Row& row) const {
+    Record r;
+    r.command = "reproduce";
+    r.model = row.model;
+    if (row.layer) r.model_sha256 = subject_->sha256;
+    r.layer = row.layer;
+    r.head = row.head;
+    r.map = row.map;
+    r.kind = name_of(row.kind);
+    r.mask = name_of(row.mask);
+    r.norm = row.norm;
+    r.n = row.n;
+    r.d = row.d;
+    r.radius_max = row.radius;
+    r.scope = row.scope;
+    r.dtype = "f64";
+    r.seed = o_.experiment.seed;
+    r.parameters = {{"experiment", figure_.name},
+                    {"series", row.series},
+                    {"x_name", figure_.x_name},
+                    {"x", row.x}};
+    r.parameters.update(object_of(row.parameters));
+    return r;
+  }
+
+  void ask(const Row& question, const Answer& answer) {
+    progress_->show(done_, fmt::format("{} at {} = {:.4g}", question.series,
+                                       figure_.x_name, question.x));
+    Record r = asked(question);
+    if (const ordered_json* known = records_.find(r)) {
+      keep(*known);
+    } else {
+      const auto start = std::chrono::steady_clock::now();
+      Row row = question;
+      answer(row);
+      r.lower = row.lower;
+      r.lower_by = row.lower_by;
+      r.upper = row.upper;
+      r.upper_log10 = row.upper_log10;
+      r.upper_by = row.upper_by;
+      r.residual = row.residual;
+      if (row.steps > 0) r.steps = row.steps;
+      r.converged = row.converged;
+      r.details = object_of(row.details);
+      r.seconds = std::chrono::duration<double>(
+                      std::chrono::steady_clock::now() - start)
+                      .count();
+      records_.add(r);
+      keep(records_.shown().back());
+    }
+    ++done_;
+  }
+
+  // a line of the table: what was asked stands among what was found
+  void keep(ordered_json record) {
+    const ordered_json asked = record["parameters"];
+    record.update(asked);
+    if (record["upper"].is_null() && record["upper_log10"].is_number())
+      record["upper"] =
+          fmt::format("10^{:.1f}", record["upper_log10"].get<double>());
+    rows_.push_back(std::move(record));
+  }
+
+  // the figure that is complete
+  void print() {
+    if (!rows_.empty())
+      records_.print(figure_table(figure_, rows_, records_.quiet()));
+    rows_.clear();
+  }
+
+  Options o_;
+  const Experiment& experiment_;
+  Records records_;
+  std::optional<Subject> subject_;
+  std::unique_ptr<Progress> progress_;
+  Figure figure_;
+  std::vector<ordered_json> rows_;  // of this figure
+  Index done_ = 0;
+};
+
+}  // namespace
+
+Run reproduce_command(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  declare(app, *options);
+  return [options] {
+    if (options->name == "list") {
+      fmt::print("{}", list_of_experiments());
+      return 0;
+    }
+    return Reproducing(*options).run();
+  };
+}
+
+}  // namespace lipscope::cli

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "lipscope/attention/multi_head.h"
+#include "lipscope/experiments/experiment.h"
+#include "lipscope/search/search.h"
+#include "lipscope/spectral/estimate.h"
+#include "lipscope/theory/bound.h"
+
+/// What several experiments do to answer a row.
+namespace lipscope {
+
+/// A head with scores xAyᵀ and values xV, no biases and no output projection.
+AttentionWeights head_of_forms(const Matrix& a, const Matrix& v);
+
+/// The same in one dimension.
+AttentionWeights scalar_head(double a, double v);
+
+/// From below with its evidence; from above where the measurement says it.
+void answer(Row& row, const Measurement& measurement);
+
+/// ‖J(x)‖₂ of attention.
+void answer_measured(Row& row, const AttentionWeights& weights,
+                     const AttentionOptions& options, const Matrix& x,
+                     std::uint64_t seed);
+
+/// What a search found; the norm and the length are those of the row.
+void answer_found(Row& row, const SearchResult& result);
+
+/// From above, in place of what the row has there; nothing if there is none.
+void answer_above(Row& row, const std::optional<Bound>& bound);
+
+/// The bound of that name; nothing where it does not apply.
+std::optional<Bound> named_bound(const std::vector<Bound>& bounds,
+                                 const std::string& name);
+
+/// So many numbers from first to last, each the same multiple of the one
+/// before.
+std::vector<double> geometric(double first, double last, int count);
+
+/// The model's first, middle and last layer, or all of them.
+std::vector<Index> shown_layers(const ExperimentOptions& options);
+
+/// InputError where the model rotates tokens by position: the experiments that
+/// make tokens from the score form have none for that.
+void require_no_rope(const ExperimentOptions& options);
+
+}  // namespace lipscope

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lipscope/model/model.h"
+
+/// The figures and tables of the papers, made again. An experiment asks
+/// questions one by one; who runs it answers those it wants answered, and keeps
+/// the rows.
+namespace lipscope {
+
+/// What rows are drawn in.
+struct Figure {
+  std::string name;  ///< of the experiment; of a part of it after a comma
+  std::string title, explanation;
+  std::string x_name, y_name;
+  bool log_x = false, log_y = false;
+};
+
+using NamedNumbers = std::vector<std::pair<std::string, double>>;
+
+/// One point of a curve: a question, and its answer from below, from above, or
+/// both where they speak of the same thing.
+struct Row {
+  std::string series;  ///< the curve
+  double x = 0.0;      ///< the place on it
+  std::string model;   ///< the weights, in words, or a folder
+  std::optional<Index> layer = {}, head = {};
+  std::string map = "attn";
+  Kind kind = Kind::dot;
+  Mask mask = Mask::none;
+  std::string norm = "2";
+  Index n = 0, d = 0;
+  std::optional<double> radius = {};  ///< of the tokens, or of their ball
+  std::string scope = "input";
+  NamedNumbers parameters = {};  ///< what else is asked
+
+  std::optional<double> lower = {};
+  std::string lower_by = {};
+  std::optional<double> upper = {}, upper_log10 = {};
+  std::string upper_by = {};
+  std::optional<double> residual = {};
+  Index steps = 0;
+  bool converged = true;
+  NamedNumbers details = {};  ///< what else is found
+};
+
+using Answer = std::function<void(Row& row)>;
+
+/// What an experiment writes into.
+struct Notebook {
+  /// The rows that follow belong to this figure.
+  std::function<void(const Figure&)> open;
+  /// A question with what would answer it. Whether that is called, and when, is
+  /// for the notebook to say: it may know the answer, or count the questions.
+  std::function<void(const Row& question, const Answer& answer)> ask;
+  /// What is being done within an answer, for a progress bar.
+  std::function<void(const std::string& doing)> tell;
+};
+
+struct ExperimentOptions {
+  bool full = false;  ///< the whole size of the paper: minutes to hours
+  std::uint64_t seed = 0;
+  int threads = 0;               ///< 0: all cores
+  const Model* model = nullptr;  ///< for experiments that read one
+  std::string model_name = {};
+};
+
+struct Experiment {
+  std::string name;
+  std::string sentence;  ///< what it shows, and whose it is
+  bool reads_model = false;
+  std::function<void(const ExperimentOptions&, const Notebook&)> run;
+};
+
+/// All of them, in the order of the documentation.
+const std::vector<Experiment>& experiments();
+
+/// Tied L2 attention in the inf-norm: bound, closed form and search against the
+/// length [Kim21].
+void kim_tightness(const ExperimentOptions& options, const Notebook& notebook);
+
+/// X = (0, t, −t): dot-product attention has no Lipschitz constant, tied L2
+/// attention has one [Kim21].
+void dot_product_unbounded(const ExperimentOptions& options,
+                           const Notebook& notebook);
+
+/// √n and its end at n ~ e^{2γR²}, masked and unmasked [Castin24].
+void castin_adversarial(const ExperimentOptions& options,
+                        const Notebook& notebook);
+
+/// Two atoms of unequal masses at ±R, against both mean-field bounds, as R
+/// grows [Castin24].
+void castin_meanfield(const ExperimentOptions& options,
+                      const Notebook& notebook);
+
+/// ‖J(RX)‖ for one X as R grows: a limit that counts tokens, and what comes
+/// before it [Castin24].
+void large_radius(const ExperimentOptions& options, const Notebook& notebook);
+
+/// The same heads with and without the norm layer ahead of them, at inputs of
+/// growing size [Castin24].
+void layer_norm_experiment(const ExperimentOptions& options,
+                           const Notebook& notebook);
+
+/// Tokens that may be cut react more than tokens that move whole [Castin23].
+void mass_splitting(const ExperimentOptions& options, const Notebook& notebook);
+
+}  // namespace lipscope

@@ -1,0 +1,39 @@
+#include "lipscope/experiments/experiment.h"
+
+namespace lipscope {
+
+const std::vector<Experiment>& experiments() {
+  static const std::vector<Experiment> all = {
+      {"kim-tightness",
+       "L2 attention nearly attains its bound in the inf-norm, up to 1001 "
+       "tokens [Kim21]",
+       false, kim_tightness},
+      {"dot-product-unbounded",
+       "at X = (0, t, -t) dot-product attention reacts like t^2, L2 attention "
+       "does not [Kim21]",
+       false, dot_product_unbounded},
+      {"castin-adversarial",
+       "the constant grows like the root of the length, then no more; masked "
+       "and unmasked [Castin24]",
+       true, castin_adversarial},
+      {"castin-meanfield",
+       "two atoms of unequal masses against the bounds over measures, as the "
+       "radius grows [Castin24]",
+       false, castin_meanfield},
+      {"large-radius",
+       "scaled up, an input ends at a constant that counts tokens, after "
+       "transients [Castin24]",
+       false, large_radius},
+      {"layer-norm",
+       "the same heads with a norm layer ahead stay bounded where without it "
+       "they grow [Castin24]",
+       true, layer_norm_experiment},
+      {"mass-splitting",
+       "tokens that may be cut react more than tokens that move whole "
+       "[Castin23]",
+       false, mass_splitting},
+  };
+  return all;
+}
+
+}  // namespace lipscope

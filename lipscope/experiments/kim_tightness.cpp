@@ -1,0 +1,84 @@
+#include <cmath>
+
+#include "lipscope/experiments/answers.h"
+#include "lipscope/theory/bounds.h"
+
+namespace lipscope {
+namespace {
+
+const AttentionOptions tied{.kind = Kind::l2, .threads = 1};
+
+// one token at 0 and half of the others at each of ±√(p+1)
+Construction closed_form(const AttentionWeights& weights, Index n) {
+  for (Construction& c : constructions(weights, tied, everywhere(), n))
+    if (c.name == "kim") return std::move(c);
+  throw std::logic_error("kim_tightness: no construction");
+}
+
+// Σ_j |J_0j|: the row of the token at 0, one of those that the norm is the
+// largest of
+double row_sum(const AttentionWeights& weights, const Matrix& x) {
+  const MultiHeadAttention<double> f(weights, tied);
+  const auto j = f.linearize(x);
+  return j->apply_adjoint(Vector::Unit(j->rows(), 0)).lpNorm<1>();
+}
+
+}  // namespace
+
+void kim_tightness(const ExperimentOptions& o, const Notebook& book) {
+  book.open(
+      {.name = "kim-tightness",
+       .title = "L2 attention nearly attains its bound",
+       .explanation =
+           "Tied L2 attention, one head in one dimension, all weights 1, in "
+           "the inf-norm. Above 4p + 1 with p e^(p+1) = N - 1; below a token "
+           "at 0 and half of the others at each of +-sqrt(p+1), whose row sum "
+           "is 4p - 1 + 2/(p+1), and the best tokens that ascents find.",
+       .x_name = "N",
+       .y_name = "inf-norm of the Jacobian",
+       .log_x = true});
+  AttentionWeights one = scalar_head(1.0, 1.0);
+  one.key = Matrix();
+  const std::vector<Index> lengths = {3, 5, 9, 21, 51, 101, 201, 501, 1001};
+  const Index longest_search = o.full ? 1001 : 201;
+  const Index restarts = o.full ? 50 : 8;
+  for (const Index n : lengths) {
+    const std::optional<Bound> above =
+        best_bound(bounds(one, {.kind = Kind::l2, .n = n}), "inf");
+    Row row{.series = "closed form",
+            .x = static_cast<double>(n),
+            .model = "d=1, W_Q=W_V=1",
+            .kind = Kind::l2,
+            .norm = "inf",
+            .n = n,
+            .d = 1,
+            .scope = "everywhere"};
+    book.ask(row, [&](Row& r) {
+      const Construction c = closed_form(one, n);
+      r.lower = row_sum(one, c.x);
+      r.lower_by = "construction, row-sum";
+      r.details.emplace_back("formula", c.predicted.value());
+      r.details.emplace_back("p", (above->value - 1.0) / 4.0);
+      answer_above(r, above);
+    });
+    if (n > longest_search) continue;
+    row.series = "best found";
+    row.parameters = {{"restarts", static_cast<double>(restarts)}};
+    book.ask(row, [&](Row& r) {
+      answer_found(
+          r, search(one, tied, everywhere(),
+                    {.norm = JacobianNorm::inf,
+                     .n = n,
+                     .restarts = restarts,
+                     .seed = o.seed,
+                     .keep_going = [&](const SearchProgress& p) {
+                       book.tell(fmt::format("N = {}, start {}/{}, {:.6g}", n,
+                                             p.start, p.starts, p.best));
+                       return true;
+                     }}));
+      answer_above(r, above);
+    });
+  }
+}
+
+}  // namespace lipscope

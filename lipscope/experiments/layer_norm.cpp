@@ -1,0 +1,185 @@
+#include <algorithm>
+#include <cmath>
+
+#include "lipscope/core/rng.h"
+#include "lipscope/experiments/answers.h"
+#include "lipscope/model/layer.h"
+#include "lipscope/theory/blocks.h"
+#include "lipscope/theory/bounds.h"
+#include "lipscope/theory/certificates.h"
+#include "lipscope/theory/unbounded.h"
+
+namespace lipscope {
+namespace {
+
+enum Stream : std::uint64_t { weight_stream, token_stream };
+
+// a head and the norm layer ahead of it
+struct Normed {
+  AttentionWeights weights;
+  NormWeights norm;
+  Row row;           // what all rows share
+  std::string name;  // for the title
+};
+
+// the head whose family of inputs grows fastest
+Index fastest(const AttentionWeights& w) {
+  std::vector<double> rates;
+  for (Index h = 0; h < w.heads; ++h)
+    rates.push_back(unbounded_rate(head(w, h)));
+  return std::max_element(rates.begin(), rates.end()) - rates.begin();
+}
+
+template <class Real>
+MapPtr<Real> map_of(const Normed& s, const AttentionOptions& options,
+                    bool with) {
+  MapPtr<Real> attention =
+      std::make_unique<MultiHeadAttention<Real>>(s.weights, options);
+  if (!with) return attention;
+  return compose<Real>(std::move(attention),
+                       std::make_unique<LayerNorm<Real>>(s.norm));
+}
+
+// the least variance (mean square for RMSNorm) of a token, from below
+double least_variance(const NormWeights& norm, const Matrix& x) {
+  const double D = static_cast<double>(x.cols());
+  double least = HUGE_VAL;
+  for (const auto& token : x.rowwise()) {
+    const double mean =
+        norm.kind == NormWeights::Kind::layer ? token.mean() : 0.0;
+    least = std::min(least, (token.array() - mean).square().sum() / D);
+  }
+  // what rounding may have added; a mean that cancels leaves rounding alone
+  const double size = x.array().square().maxCoeff();
+  return std::max(0.0, least * (1 - 1e-9) - 1e-12 * size);
+}
+
+// Lip of attention ∘ norm at x: that of the norm there times that of attention
+// at what comes out
+Bound at_input(const Normed& s, const AttentionOptions& options,
+               const Matrix& x, bool with) {
+  if (!with)
+    return local_certificate(s.weights, options, x, Certificate::own_blocks);
+  Bound inner =
+      local_certificate(s.weights, options, LayerNorm<double>(s.norm)(x),
+                        Certificate::own_blocks);
+  const Magnitude value = Magnitude(inner.value) *
+                          norm_layer_local(s.norm, least_variance(s.norm, x));
+  return make_bound({inner.name + " * norm", inner.norm, inner.mask, ""}, value,
+                    inner.scope);
+}
+
+// the same over all inputs: attention over what comes out of the norm
+std::optional<Bound> over_all(const Normed& s, const AttentionOptions& options,
+                              Index n) {
+  const std::optional<Bound> inner =
+      best_bound(bounds(s.weights, {.mask = options.mask,
+                                    .heads = options.heads,
+                                    .n = n,
+                                    .radius = norm_layer_radius(s.norm),
+                                    .norm = s.norm}),
+                 "2");
+  if (!inner) return std::nullopt;
+  return make_bound({inner->name + " * norm", "2", inner->mask, ""},
+                    Magnitude(inner->value) * norm_layer_everywhere(s.norm),
+                    "everywhere");
+}
+
+void sweep(const Normed& s, const ExperimentOptions& o, const Notebook& book) {
+  book.open(
+      {.name = "layer-norm, " + s.name,
+       .title = "With and without a norm layer: " + s.name,
+       .explanation =
+           "One head at tokens of growing size t: Gaussian ones, and the "
+           "family tu, -tu, ... with one token that looks at all alike, at "
+           "which attention alone grows like t^2. With the norm layer ahead of "
+           "it there is a bound over all inputs. Above: certificates at the "
+           "input, and that bound.",
+       .x_name = "t",
+       .y_name = "2-norm of the Jacobian",
+       .log_x = true,
+       .log_y = true});
+  const Index n = 8, d = s.weights.features();
+  const AttentionOptions options{
+      .mask = s.row.mask, .heads = {*s.row.head}, .threads = o.threads};
+  const HeadWeights worst = head(s.weights, *s.row.head);
+  const Matrix random = gaussian(n, d, Rng(o.seed).split(token_stream)) /
+                        std::sqrt(static_cast<double>(d));
+  for (const double t : geometric(0.01, 1000.0, o.full ? 21 : 6))
+    for (const bool family : {true, false}) {
+      const Matrix x =
+          family ? unbounded_witness(worst, Kind::dot, n, t) : t * random;
+      for (const bool with : {false, true}) {
+        Row row = s.row;
+        row.series = fmt::format("{} norm, {}", with ? "with" : "without",
+                                 family ? "family" : "Gaussian");
+        row.x = t;
+        row.map = with ? "attn(norm)" : "attn";
+        row.n = n;
+        row.d = d;
+        row.radius = x.rowwise().norm().maxCoeff();
+        const auto measured = [&](Row& r) {
+          answer(r, measure_norm(*map_of<float>(s, options, with),
+                                 *map_of<double>(s, options, with), x,
+                                 {.seed = o.seed, .threads = o.threads}));
+        };
+        book.ask(row, [&](Row& r) {
+          measured(r);
+          if (!r.upper) answer_above(r, at_input(s, options, x, with));
+        });
+        if (!with || !family) continue;
+        row.series = "with norm, over all inputs";
+        row.scope = "everywhere";
+        book.ask(row, [&](Row& r) {
+          measured(r);
+          answer_above(r, over_all(s, options, n));
+        });
+      }
+    }
+}
+
+// d = 32, two heads, no biases, a plain layer norm
+Normed random_head(const ExperimentOptions& o) {
+  const Index d = 32;
+  const Rng rng = Rng(o.seed).split(weight_stream);
+  const auto matrix = [&](std::uint64_t stream) -> Matrix {
+    return gaussian(d, d, rng.split(stream)) /
+           std::sqrt(static_cast<double>(d));
+  };
+  Normed s{.weights = {.query = matrix(0),
+                       .key = matrix(1),
+                       .value = matrix(2),
+                       .output = matrix(3),
+                       .heads = 2},
+           .norm = {.gain = Vector::Ones(d)},
+           .row = {.model = "d=32, heads=2, gaussian"}};
+  s.row.head = fastest(s.weights);
+  s.name = "random weights";
+  return s;
+}
+
+}  // namespace
+
+void layer_norm_experiment(const ExperimentOptions& o, const Notebook& book) {
+  if (!o.model) {
+    sweep(random_head(o), o, book);
+    return;
+  }
+  require_no_rope(o);
+  for (const Index l : shown_layers(o)) {
+    const std::optional<NormWeights> norm = load_input_norm(*o.model, l);
+    if (!norm) continue;
+    const LayerWeights layer = load_layer(*o.model, l, MapName::attn);
+    const Index h = fastest(layer.attention);
+    sweep({.weights = layer.attention,
+           .norm = *norm,
+           .row = {.model = o.model_name,
+                   .layer = l,
+                   .head = h,
+                   .mask = layer.mask},
+           .name = fmt::format("layer {} head {}", l, h)},
+          o, book);
+  }
+}
+
+}  // namespace lipscope

@@ -1,0 +1,138 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "tests/cli/program.h"
+#include "tests/support/shared_files.h"
+
+namespace lipscope {
+namespace {
+
+using nlohmann::json;
+using test::json_lines;
+using test::Outcome;
+
+std::vector<json> reproduced(const std::string& arguments) {
+  const Outcome o =
+      test::lipscope("reproduce " + arguments + " --json --threads 2");
+  EXPECT_EQ(o.code, 0) << o.err;
+  return json_lines(o.out);
+}
+
+TEST(Reproduce, KimTightnessIsTheTable) {
+  struct Line {
+    double above, closed_form;
+    double found;  // 0: not known
+  };
+  const std::map<double, Line> table = {
+      {3, {2.8522, 2.2192, 2.29224}},  {5, {3.8713, 3.0356, 3.10779}},
+      {9, {5.1605, 4.1408, 4.20459}},  {21, {7.2182, 6.0011, 6.05030}},
+      {51, {9.5906, 8.2260, 8.26241}}, {101, {11.5437, 10.0938, 0.0}},
+      {501, {16.4525, 14.8638, 0.0}},  {1001, {18.6853, 17.0542, 0.0}}};
+  int closed = 0, found = 0;
+  for (const json& r : reproduced("kim-tightness")) {
+    const json& p = r["parameters"];
+    if (!p.contains("series")) continue;
+    const auto line = table.find(p["x"].get<double>());
+    if (line == table.end()) continue;
+    const double lower = r["lower"];
+    EXPECT_EQ(r["upper_by"], "kim21_inf");
+    EXPECT_NEAR(r["upper"].get<double>(), line->second.above, 1e-4);
+    if (p["series"] == "closed form") {
+      EXPECT_NEAR(lower, line->second.closed_form, 1e-4);
+      EXPECT_NEAR(r["details"]["formula"].get<double>(), lower, 1e-9);
+      ++closed;
+    } else {
+      EXPECT_GE(lower, line->second.closed_form);
+      if (line->second.found > 0.0)
+        EXPECT_NEAR(lower, line->second.found, 1e-5 * line->second.found);
+      ++found;
+    }
+  }
+  EXPECT_EQ(closed, 8);
+  EXPECT_EQ(found, 6);  // N = 201 is not in the table
+}
+
+TEST(Reproduce, CastinAdversarialGrowsLikeTheRootThenNoMore) {
+  const auto records = reproduced("castin-adversarial");
+  std::map<std::string, std::map<double, double>> curves;
+  for (const json& r : records) {
+    const json& p = r["parameters"];
+    if (!p.contains("series")) continue;
+    const double lower = r["lower"];
+    const std::string where = p["experiment"].get<std::string>() + "|" +
+                              p["series"].get<std::string>();
+    curves[where][p["x"].get<double>()] = lower;
+    ASSERT_TRUE(r["upper"].is_number());
+    if (p["series"] == "formula") EXPECT_EQ(r["upper_by"], "castin24_ball");
+    if (p["series"] == "construction")
+      EXPECT_GE(lower * (1 + 1e-9), r["details"]["formula"].get<double>());
+  }
+  const auto curve = [&](const std::string& size, const std::string& mask,
+                         const std::string& series) {
+    return curves.at("castin-adversarial, gamma R^2 = " + size + ", mask " +
+                     mask + "|" + series);
+  };
+  EXPECT_NEAR(curve("2", "none", "construction").at(20), 6.8825, 1e-4);
+  EXPECT_NEAR(curve("2", "causal", "construction").at(20), 6.0977, 1e-4);
+  for (const std::string mask : {"none", "causal"}) {
+    for (const auto& [n, found] : curve("2", mask, "best found"))
+      EXPECT_GE(found * (1 + 1e-9), curve("2", mask, "construction").at(n));
+    // fourfold n: at least twofold while n is far below e^{2γR²} = 518, and
+    // next to nothing where it is far above e^{2γR²} = 9.5
+    const auto large = curve("3.125", mask, "construction");
+    EXPECT_GT(large.at(16) / large.at(4), 2.0) << mask;
+    const auto small = curve("1.125", mask, "formula");
+    EXPECT_LT(small.at(512) / small.at(128), 1.1) << mask;
+  }
+}
+
+TEST(Reproduce, ReadsHeadsOfGpt2) {
+  const auto shared = test::shared_folder();
+  if (!shared) GTEST_SKIP() << "no folder of models";
+  const auto folder = *shared / "models/gpt2-124M-attention-only";
+  if (!std::filesystem::is_directory(folder)) GTEST_SKIP() << "no GPT-2";
+  int figures = 0, constructions = 0;
+  for (const json& r :
+       reproduced("castin-adversarial --model " + folder.string())) {
+    const json& p = r["parameters"];
+    if (!p.contains("series")) {
+      ++figures;
+      continue;
+    }
+    EXPECT_TRUE(r["model_sha256"].is_string());
+    EXPECT_EQ(r["d"], 768);
+    if (p["series"] != "construction") continue;
+    ++constructions;
+    EXPECT_TRUE(r["upper"].is_number());
+    EXPECT_GE(r["lower"].get<double>() * (1 + 1e-4),
+              r["details"]["formula"].get<double>());
+  }
+  EXPECT_EQ(figures, 3 * 3 * 2);  // layers, radii, masks
+  EXPECT_EQ(constructions, 18 * 5);  // lengths
+}
+
+TEST(Reproduce, ANormLayerBoundsHeadsOfMiniLm) {
+  const auto shared = test::shared_folder();
+  if (!shared) GTEST_SKIP() << "no folder of models";
+  const auto folder = *shared / "models/minilm-l6-v2-fp16";
+  if (!std::filesystem::is_directory(folder)) GTEST_SKIP() << "no MiniLM";
+  int layers = 0;
+  std::map<std::string, double> at_ten;
+  for (const json& r : reproduced("layer-norm --model " + folder.string())) {
+    const json& p = r["parameters"];
+    if (!p.contains("series")) continue;
+    ASSERT_TRUE(r["upper"].is_number() || r["upper_log10"].is_number()) << r;
+    const std::string of = p["experiment"];
+    if (p["series"] != "without norm, family") continue;
+    if (std::abs(p["x"].get<double>() - 10.0) < 1e-6) at_ten[of] = r["lower"];
+    if (p["x"].get<double>() < 999.0) continue;
+    EXPECT_NEAR(r["lower"].get<double>() / at_ten.at(of), 1e4, 3e3) << of;
+    ++layers;
+  }
+  EXPECT_EQ(layers, 3);
+}
+
+}  // namespace
+}  // namespace lipscope

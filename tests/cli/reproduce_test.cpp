@@ -1,0 +1,198 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/cli/program.h"
+
+namespace lipscope {
+namespace {
+
+using nlohmann::json;
+using test::expect_refusal;
+using test::Folder;
+using test::json_lines;
+using test::Outcome;
+
+// The records of one experiment, each with lower ≤ upper where it has both.
+std::vector<json> reproduced(const std::string& arguments) {
+  const Outcome o =
+      test::lipscope("reproduce " + arguments + " --json --threads 1");
+  EXPECT_EQ(o.code, 0) << o.err;
+  std::vector<json> records = json_lines(o.out);
+  for (const json& r : records) {
+    EXPECT_EQ(r["command"], "reproduce");
+    EXPECT_TRUE(r["parameters"].contains("experiment"));
+    if (r["lower"].is_number() && r["upper"].is_number())
+      EXPECT_LE(r["lower"].get<double>(), r["upper"].get<double>()) << r;
+  }
+  return records;
+}
+
+// the record of a curve at a place; of a figure, where its name is given
+json at(const std::vector<json>& records, const std::string& series, double x,
+        const std::string& figure = "") {
+  for (const json& r : records) {
+    const json& p = r["parameters"];
+    if (p.value("series", "") == series &&
+        std::abs(p["x"].get<double>() - x) <= 1e-9 * std::abs(x) &&
+        (figure.empty() || p["experiment"] == figure))
+      return r;
+  }
+  ADD_FAILURE() << "no " << series << " at " << x;
+  return {{"lower", NAN}, {"upper", NAN}, {"details", json::object()}};
+}
+
+TEST(ReproduceCommand, ListsTheExperiments) {
+  for (const std::string arguments : {"reproduce", "reproduce list"}) {
+    const Outcome o = test::lipscope(arguments);
+    EXPECT_EQ(o.code, 0) << o.err;
+    for (const std::string name :
+         {"kim-tightness", "dot-product-unbounded", "castin-adversarial",
+          "castin-meanfield", "large-radius", "layer-norm", "mass-splitting"})
+      EXPECT_NE(o.out.find(name), std::string::npos) << name;
+  }
+}
+
+TEST(ReproduceCommand, RefusesWhatItDoesNotKnow) {
+  expect_refusal(test::lipscope("reproduce nothing"), 2,
+                 {"nothing", "kim-tightness"});
+  expect_refusal(test::lipscope("reproduce kim-tightness --model somewhere"), 2,
+                 {"somewhere", "reads no model"});
+  expect_refusal(test::lipscope("reproduce layer-norm --model /no/such/dir"), 2,
+                 {"/no/such/dir"});
+}
+
+// J_11 = 2t²/3 + 1/3: 67 at t = 10, 6667 at t = 100
+TEST(ReproduceCommand, DotProductGrowsLikeTheSquareWhereL2Stays) {
+  const auto records = reproduced("dot-product-unbounded");
+  EXPECT_EQ(records.front()["parameters"],
+            json({{"experiment", "dot-product-unbounded"}}));
+  EXPECT_TRUE(records.front()["details"]["log_x"].get<bool>());
+  for (const auto& [t, value] : {std::pair(10.0, 67.0), {100.0, 6667.0}})
+    for (const std::string norm : {"2", "inf"}) {
+      const json r = at(records, "dot-product, " + norm + "-norm", t);
+      EXPECT_NEAR(r["details"]["J_11"].get<double>(), value, 1e-9 * value);
+      EXPECT_NEAR(r["details"]["formula"].get<double>(), value, 1e-9 * value);
+      EXPECT_GE(r["lower"].get<double>(), value * (1 - 1e-12));
+      // tokens far away feel what token 0 does: at most √3 and 1 times more
+      EXPECT_LE(r["lower"].get<double>(), 2.0 * value);
+    }
+  for (const json& r : records) {
+    if (r["kind"] != "l2") continue;
+    EXPECT_EQ(r["scope"], "everywhere");
+    if (r["norm"] == "inf") {
+      EXPECT_NEAR(r["upper"].get<double>(), 2.8522, 1e-4);
+    }
+    EXPECT_LE(r["lower"].get<double>(), 3.0);
+  }
+}
+
+// ½(1+γR²)e^{γR²} from below, optimised 3.07, 13.0, 48.1, 165.8; a + (1+a)e^a
+// and (1+3a)e^{2a} from above
+TEST(ReproduceCommand, MeasuresGrowLikeTheProjectsBound) {
+  const auto records = reproduced("castin-meanfield");
+  for (const auto& [size, best] :
+       {std::pair(1.0, 3.07), {2.0, 13.0}, {3.0, 48.1}, {4.0, 165.8}}) {
+    const json own = at(records, "best masses, own_meanfield", size);
+    const json castin = at(records, "best masses, castin24_meanfield", size);
+    EXPECT_NEAR(own["lower"].get<double>(), best, 0.002 * best);
+    EXPECT_EQ(own["lower"], castin["lower"]);
+    EXPECT_NEAR(own["upper"].get<double>(), size + (1 + size) * std::exp(size),
+                1e-9 * own["upper"].get<double>());
+    EXPECT_NEAR(castin["upper"].get<double>(),
+                (1 + 3 * size) * std::exp(2 * size),
+                1e-9 * castin["upper"].get<double>());
+    const json paper = at(records, "masses of the paper", size);
+    EXPECT_GE(paper["lower"].get<double>() * (1 + 1e-9),
+              0.5 * (1 + size) * std::exp(size));
+    EXPECT_LE(paper["lower"].get<double>(),
+              own["lower"].get<double>() * (1 + 1e-9));
+  }
+}
+
+TEST(ReproduceCommand, SplittingMassTurnsTheTableUpsideDown) {
+  const auto records = reproduced("mass-splitting");
+  struct Expected {
+    double w, whole, cut;
+  };
+  for (const auto& [w, whole, cut] : {Expected{0.25, 0.591, 0.750},
+                                      {0.1, 0.333, 0.900},
+                                      {0.01, 0.1005, 0.990},
+                                      {0.001, 0.0316, 0.999}}) {
+    EXPECT_NEAR(at(records, "whole", w)["lower"].get<double>(), whole, 6e-4);
+    EXPECT_NEAR(at(records, "cut", w)["lower"].get<double>(), cut, 1e-6);
+    for (const auto& [series, value] :
+         {std::pair<std::string, double>("whole", whole), {"cut", cut}}) {
+      const json r = at(records, series + ", W2 ratio", w);
+      EXPECT_NEAR(r["lower"].get<double>(), value, 1e-3) << series << " " << w;
+      EXPECT_LE(r["details"]["relative_gap"].get<double>(), 1e-9);
+      EXPECT_EQ(r["status"], "converged");
+    }
+  }
+  const std::string copies = "mass-splitting, copies";
+  EXPECT_NEAR(
+      at(records, "sequence with copies", 1, copies)["lower"].get<double>(),
+      1.3534, 1e-4);
+  for (const double pieces : {2.0, 3.0, 4.0})
+    EXPECT_NEAR(at(records, "sequence with copies", pieces, copies)["lower"]
+                    .get<double>(),
+                2.0093, 1e-4);
+  EXPECT_NEAR(at(records, "cut", 1, copies)["lower"].get<double>(), 2.0093,
+              1e-4);
+}
+
+TEST(ReproduceCommand, ALargeInputEndsAtACountOfTokens) {
+  const auto records = reproduced("large-radius");
+  for (const std::string input : {"0", "1", "2"}) {
+    const json limit = at(records, "limit of input " + input, 1e4);
+    EXPECT_GT(limit["lower"].get<double>(), 0.0);
+    EXPECT_NEAR(at(records, "input " + input, 1e4)["lower"].get<double>(),
+                limit["lower"].get<double>(),
+                1e-6 * limit["lower"].get<double>());
+    // and it is not there already
+    EXPECT_GT(
+        std::abs(at(records, "input " + input, 0.1)["lower"].get<double>() -
+                 limit["lower"].get<double>()),
+        1e-2);
+  }
+}
+
+TEST(ReproduceCommand, ANormLayerKeepsTheConstantBounded) {
+  const auto records = reproduced("layer-norm");
+  const auto lower = [&](const std::string& series, double t) {
+    return at(records, series, t)["lower"].get<double>();
+  };
+  // a hundred times the size: 10⁴ times the constant, without a norm alone
+  EXPECT_NEAR(
+      lower("without norm, family", 1000) / lower("without norm, family", 10),
+      1e4, 100);
+  const json with = at(records, "with norm, over all inputs", 1000);
+  EXPECT_EQ(with["scope"], "everywhere");
+  EXPECT_EQ(with["map"], "attn(norm)");
+  EXPECT_EQ(with["upper"],
+            at(records, "with norm, over all inputs", 10)["upper"]);
+  EXPECT_GT(lower("without norm, family", 1000), with["upper"].get<double>());
+  for (const json& r : records)
+    if (r["parameters"].contains("series")) {
+      EXPECT_TRUE(r["upper"].is_number()) << r;
+    }
+}
+
+TEST(ReproduceCommand, ResumesAndPrintsTheSameTable) {
+  const Folder folder;
+  const std::string run =
+      "reproduce castin-meanfield --threads 1 --resume "
+      "--out " +
+      (folder / "rows.jsonl");
+  const Outcome first = test::lipscope(run);
+  ASSERT_EQ(first.code, 0) << first.err;
+  const std::string written = test::contents(folder / "rows.jsonl");
+  const Outcome again = test::lipscope(run);
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(test::contents(folder / "rows.jsonl"), written);
+  EXPECT_EQ(again.out, first.out);
+  EXPECT_NE(first.out.find("own_meanfield"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lipscope

@@ -1,0 +1,49 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "lipscope/experiments/experiment.h"
+
+namespace lipscope {
+namespace {
+
+// the questions of an experiment, none of them answered
+std::vector<std::pair<std::string, Row>> questions(const Experiment& e,
+                                                   bool full) {
+  std::vector<std::pair<std::string, Row>> asked;
+  std::string figure;
+  e.run({.full = full, .threads = 1},
+        {[&](const Figure& f) { figure = f.name; },
+         [&](const Row& r, const Answer&) { asked.emplace_back(figure, r); },
+         [](const std::string&) {}});
+  return asked;
+}
+
+TEST(Experiments, AskEachQuestionOnceAndSayWhatItIsAbout) {
+  for (const Experiment& e : experiments())
+    for (const bool full : {false, true}) {
+      std::set<std::string> seen;
+      for (const auto& [figure, r] : questions(e, full)) {
+        const std::string place =
+            fmt::format("{} | {} | {:.17g}", figure, r.series, r.x);
+        EXPECT_TRUE(seen.insert(place).second) << place << " stands twice";
+        EXPECT_EQ(figure.rfind(e.name, 0), 0u) << figure;
+        EXPECT_FALSE(r.series.empty() || r.model.empty() || r.scope.empty() ||
+                     r.norm.empty())
+            << place;
+        EXPECT_GE(r.n, 1) << place;
+        EXPECT_GE(r.d, 1) << place;
+        EXPECT_FALSE(r.lower || r.upper) << place << " has an answer";
+      }
+      EXPECT_FALSE(seen.empty()) << e.name;
+    }
+}
+
+TEST(Experiments, InFullAskForNoLess) {
+  for (const Experiment& e : experiments())
+    EXPECT_GE(questions(e, true).size(), questions(e, false).size()) << e.name;
+}
+
+}  // namespace
+}  // namespace lipscope
