@@ -2,11 +2,11 @@
 # sets up, builds and passes all tests. Both start from a bare Debian 12.
 
 PROGRAM := build/release/lipscope
-SOURCES := $(shell git ls-files '*.h' '*.cpp' 2>/dev/null)
+SOURCES := $(shell git ls-files '*.h' '*.cpp' '*.js' 2>/dev/null)
 
 FUZZ_SECONDS ?= 60
 
-.PHONY: help setup release quickstart picture check bench format format-check layers asan fuzz clean
+.PHONY: help setup test-setup release quickstart picture check bench format format-check layers asan fuzz clean
 
 help:
 	@echo 'make quickstart   install what is missing, build, audit MiniLM: report.html'
@@ -19,6 +19,9 @@ help:
 setup:
 	@tools/install-packages
 
+test-setup:
+	@tools/install-packages --tests
+
 release: setup
 	@cmake --preset release
 	@cmake --build --preset release
@@ -29,7 +32,7 @@ quickstart: setup
 	@cmake --build --preset release --target lipscope_cli
 	@tools/quickstart $(PROGRAM)
 
-check: release format-check layers
+check: test-setup release format-check layers
 	@ctest --preset release --label-exclude slow -j2
 	@ctest --preset release --label-regex slow
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=3
@@ -40,13 +43,13 @@ asan: setup
 	@cmake --build --preset asan
 	@ctest --preset asan -j2
 
-fuzz: setup
+fuzz: test-setup
 	@cmake --preset fuzz
 	@cmake --build --preset fuzz
 	@tools/fuzz build/fuzz $(FUZZ_SECONDS)
 
 # the picture in the README: the page of the quickstart
-picture: quickstart
+picture: test-setup quickstart
 	@python3 tests/page/picture.py report.html docs/report.png
 
 bench: setup
@@ -54,10 +57,10 @@ bench: setup
 	@cmake --build --preset release --target benches
 	@tools/bench build/release
 
-format: setup
+format: test-setup
 	@clang-format -i $(SOURCES)
 
-format-check: setup
+format-check: test-setup
 	@clang-format --dry-run --Werror $(SOURCES)
 
 layers: setup

@@ -9,8 +9,13 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <map>
+#include <memory>
 #include <new>
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/output.h"
@@ -18,6 +23,21 @@
 #include "lipscope/core/version.h"
 
 namespace {
+
+// One line for each command; its own --help has the rest.
+class Summaries final : public CLI::Formatter {
+ public:
+  explicit Summaries(std::map<std::string, std::string> lines)
+      : lines_(std::move(lines)) {}
+
+  std::string make_subcommand(const CLI::App* sub) const override {
+    return fmt::format("  {:<12}{}\n", sub->get_name(),
+                       lines_.at(sub->get_name()));
+  }
+
+ private:
+  std::map<std::string, std::string> lines_;
+};
 
 int fail(int code, const char* message) {
   fmt::print(stderr, "lipscope: {}\n", message);
@@ -46,9 +66,11 @@ int main(int argc, char** argv) {
     Run run;
   };
   std::vector<Command> commands;
+  std::map<std::string, std::string> summaries;
   const auto add = [&](const char* name, const char* summary, auto declare) {
     CLI::App* sub = app.add_subcommand(name, summary);
     Run run = declare(*sub);
+    summaries[name] = summary;
     commands.push_back({sub, std::move(run)});
   };
   add("measure", "the local constant of a layer at given tokens",
@@ -67,6 +89,9 @@ int main(int argc, char** argv) {
       reproduce_command);
   add("doctor", "this machine, its libraries and speed, and a self-test",
       doctor_command);
+
+  // after the commands, which would inherit it
+  app.formatter(std::make_shared<Summaries>(summaries));
 
   try {
     app.parse(argc, argv);

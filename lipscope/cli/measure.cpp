@@ -267,7 +267,7 @@ class Measuring final {
         (job.part.head ? fmt::format(", head {}", *job.part.head) : "");
     show(doing);
     const double before = elapsed();
-    job.direction = measured(job, doing);
+    job.direction = answer(job, doing);
     const double measured = elapsed();
     const bool certified =
         time_left() &&
@@ -281,7 +281,7 @@ class Measuring final {
   }
 
   // the direction found at the first sequence
-  Vector measured(Job& job, const std::string& doing) {
+  Vector answer(Job& job, const std::string& doing) {
     const Index n = job.group.n, count = job.group.count;
     std::vector<Vector> directions;
     if (selection_.norm != "2") {
@@ -290,10 +290,10 @@ class Measuring final {
         const OperatorPtr<double> j = f.linearize(job.x.middleRows(i * n, n));
         directions.push_back(
             selection_.norm == "inf"
-                ? answer(job.records[i],
-                         inf_norm(*j, {.threads = o_.solver.threads}))
-                : answer(job.records[i],
-                         token_norm(*j, n, {.seed = o_.source.seed})));
+                ? cli::answer(job.records[i],
+                              inf_norm(*j, {.threads = o_.solver.threads}))
+                : cli::answer(job.records[i],
+                              token_norm(*j, n, {.seed = o_.source.seed})));
       }
       return directions.front();
     }

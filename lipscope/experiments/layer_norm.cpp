@@ -6,7 +6,7 @@
 #include "lipscope/model/layer.h"
 #include "lipscope/theory/blocks.h"
 #include "lipscope/theory/bounds.h"
-#include "lipscope/theory/certificates.h"
+#include "lipscope/theory/layer_certificates.h"
 #include "lipscope/theory/unbounded.h"
 
 namespace lipscope {
@@ -40,20 +40,6 @@ MapPtr<Real> map_of(const Normed& s, const AttentionOptions& options,
                        std::make_unique<LayerNorm<Real>>(s.norm));
 }
 
-// the least variance (mean square for RMSNorm) of a token, from below
-double least_variance(const NormWeights& norm, const Matrix& x) {
-  const double D = static_cast<double>(x.cols());
-  double least = HUGE_VAL;
-  for (const auto& token : x.rowwise()) {
-    const double mean =
-        norm.kind == NormWeights::Kind::layer ? token.mean() : 0.0;
-    least = std::min(least, (token.array() - mean).square().sum() / D);
-  }
-  // what rounding may have added; a mean that cancels leaves rounding alone
-  const double size = x.array().square().maxCoeff();
-  return std::max(0.0, least * (1 - 1e-9) - 1e-12 * size);
-}
-
 // Lip of attention ∘ norm at x: that of the norm there times that of attention
 // at what comes out
 Bound at_input(const Normed& s, const AttentionOptions& options,
@@ -63,8 +49,7 @@ Bound at_input(const Normed& s, const AttentionOptions& options,
   Bound inner =
       local_certificate(s.weights, options, LayerNorm<double>(s.norm)(x),
                         Certificate::own_blocks);
-  const Magnitude value = Magnitude(inner.value) *
-                          norm_layer_local(s.norm, least_variance(s.norm, x));
+  const Magnitude value = Magnitude(inner.value) * norm_layer_at(s.norm, x);
   return make_bound({inner.name + " * norm", inner.norm, inner.mask, ""}, value,
                     inner.scope);
 }

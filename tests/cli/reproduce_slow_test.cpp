@@ -3,22 +3,14 @@
 #include <cmath>
 #include <map>
 
-#include "tests/cli/program.h"
+#include "tests/cli/reproduced.h"
 #include "tests/support/shared_files.h"
 
 namespace lipscope {
 namespace {
 
 using nlohmann::json;
-using test::json_lines;
-using test::Outcome;
-
-std::vector<json> reproduced(const std::string& arguments) {
-  const Outcome o =
-      test::lipscope("reproduce " + arguments + " --json --threads 2");
-  EXPECT_EQ(o.code, 0) << o.err;
-  return json_lines(o.out);
-}
+using test::reproduced;
 
 TEST(Reproduce, KimTightnessIsTheTable) {
   struct Line {
@@ -45,8 +37,9 @@ TEST(Reproduce, KimTightnessIsTheTable) {
       ++closed;
     } else {
       EXPECT_GE(lower, line->second.closed_form);
-      if (line->second.found > 0.0)
+      if (line->second.found > 0.0) {
         EXPECT_NEAR(lower, line->second.found, 1e-5 * line->second.found);
+      }
       ++found;
     }
   }
@@ -65,9 +58,11 @@ TEST(Reproduce, CastinAdversarialGrowsLikeTheRootThenNoMore) {
                               p["series"].get<std::string>();
     curves[where][p["x"].get<double>()] = lower;
     ASSERT_TRUE(r["upper"].is_number());
-    if (p["series"] == "formula") EXPECT_EQ(r["upper_by"], "castin24_ball");
-    if (p["series"] == "construction")
+    if (p["series"] == "formula") {
+      EXPECT_EQ(r["upper_by"], "castin24_ball");
+    } else if (p["series"] == "construction") {
       EXPECT_GE(lower * (1 + 1e-9), r["details"]["formula"].get<double>());
+    }
   }
   const auto curve = [&](const std::string& size, const std::string& mask,
                          const std::string& series) {
@@ -93,7 +88,8 @@ TEST(Reproduce, ReadsHeadsOfGpt2) {
   if (!shared) GTEST_SKIP() << "no folder of models";
   const auto folder = *shared / "models/gpt2-124M-attention-only";
   if (!std::filesystem::is_directory(folder)) GTEST_SKIP() << "no GPT-2";
-  int figures = 0, constructions = 0;
+  int figures = 0;
+  std::map<std::string, std::map<double, double>> curves;
   for (const json& r :
        reproduced("castin-adversarial --model " + folder.string())) {
     const json& p = r["parameters"];
@@ -104,13 +100,25 @@ TEST(Reproduce, ReadsHeadsOfGpt2) {
     EXPECT_TRUE(r["model_sha256"].is_string());
     EXPECT_EQ(r["d"], 768);
     if (p["series"] != "construction") continue;
-    ++constructions;
+    curves[p["experiment"]][p["x"].get<double>()] = r["lower"];
     EXPECT_TRUE(r["upper"].is_number());
     EXPECT_GE(r["lower"].get<double>() * (1 + 1e-4),
               r["details"]["formula"].get<double>());
   }
   EXPECT_EQ(figures, 3 * 3 * 2);  // layers, radii, masks
-  EXPECT_EQ(constructions, 18 * 5);  // lengths
+  ASSERT_EQ(curves.size(), 18u);
+  // fourfold n: twofold where the norm layer lets scores be large, and less
+  // than nothing where they are small
+  for (const auto& [figure, curve] : curves) {
+    ASSERT_EQ(curve.size(), 4u);
+    const double growth = curve.at(512) / curve.at(128);
+    if (figure.find("R of the norm layer") != std::string::npos) {
+      EXPECT_NEAR(growth, 2.0, 0.05) << figure;
+    } else if (figure.find("layer 0") != std::string::npos &&
+               figure.find("R^2 = 2, mask none") != std::string::npos) {
+      EXPECT_LT(growth, 1.0);
+    }
+  }
 }
 
 TEST(Reproduce, ANormLayerBoundsHeadsOfMiniLm) {

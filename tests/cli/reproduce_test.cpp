@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "tests/cli/program.h"
+#include "tests/cli/reproduced.h"
 
 namespace lipscope {
 namespace {
@@ -10,23 +10,8 @@ namespace {
 using nlohmann::json;
 using test::expect_refusal;
 using test::Folder;
-using test::json_lines;
 using test::Outcome;
-
-// The records of one experiment, each with lower ≤ upper where it has both.
-std::vector<json> reproduced(const std::string& arguments) {
-  const Outcome o =
-      test::lipscope("reproduce " + arguments + " --json --threads 1");
-  EXPECT_EQ(o.code, 0) << o.err;
-  std::vector<json> records = json_lines(o.out);
-  for (const json& r : records) {
-    EXPECT_EQ(r["command"], "reproduce");
-    EXPECT_TRUE(r["parameters"].contains("experiment"));
-    if (r["lower"].is_number() && r["upper"].is_number())
-      EXPECT_LE(r["lower"].get<double>(), r["upper"].get<double>()) << r;
-  }
-  return records;
-}
+using test::reproduced;
 
 // the record of a curve at a place; of a figure, where its name is given
 json at(const std::vector<json>& records, const std::string& series, double x,

@@ -2,34 +2,59 @@
 
 // One line for each row: what is known from below and from above, on one scale of logarithms.
 // rows: [{name, record, lower, whp, upper, upperBy}], all but name as log10 or null
-function rangeFigure({ id, label, rows, caption, xTitle = "constant (log scale)" }) {
+function rangeFigure({id, label, rows, caption, xTitle = "constant (log scale)"}) {
   const any = (side) => rows.some((r) => r[side] !== null);
   const most = (r) => r.upper ?? r.whp;
   const gap = (r) => (r.lower === null || most(r) === null ? null : 10 ** Math.min(most(r) - r.lower, 300));
   const drawn = rows.slice(0, 120);
   const points = (side, style, radius) => ({
-    type: "line", label: side, data: drawn.map((r) => r[side]), showLine: false, pointStyle: style,
-    pointRadius: radius, pointHoverRadius: radius + 2, backgroundColor: colour({ lower: "below", whp: "whp", upper: "above" }[side]),
-    borderColor: colour({ lower: "below", whp: "whp", upper: "above" }[side]),
+    type: "line",
+    label: side,
+    data: drawn.map((r) => r[side]),
+    showLine: false,
+    pointStyle: style,
+    pointRadius: radius,
+    pointHoverRadius: radius + 2,
+    backgroundColor: colour({lower: "below", whp: "whp", upper: "above"}[side]),
+    borderColor: colour({lower: "below", whp: "whp", upper: "above"}[side]),
   });
   return figure({
-    id, label, height: 64 + 24 * Math.max(2, drawn.length),
+    id,
+    label,
+    height: 64 + 24 * Math.max(2, drawn.length),
     legend: [any("lower") && below(), any("whp") && whp(), any("upper") && above()].filter(Boolean),
-    caption: [caption, rows.length > drawn.length && ` The first ${drawn.length} of ${count(rows.length)} are drawn.`],
+    caption: [
+      caption, rows.length > drawn.length && ` The first ${drawn.length} of ${count(rows.length)} are drawn.`
+    ],
     head: ["", "from below", "whp", "from above", "by", "above / below"],
-    rows: () => rows.map((r) => [r.name, shownLog(r.lower), shownLog(r.whp), shownLog(r.upper), r.upperBy ?? "–", shown(gap(r), 3)]),
+    rows: () => rows.map(
+        (r) =>
+            [r.name, shownLog(r.lower), shownLog(r.whp), shownLog(r.upper), r.upperBy ?? "–",
+             shown(gap(r), 3)]),
     make: () => ({
       type: "bar",
       data: {
         labels: drawn.map((r) => r.name),
         datasets: [
-          points("lower", "circle", 5), points("whp", "rectRot", 5), points("upper", "rect", 5),
-          { type: "bar", label: "gap", data: drawn.map((r) => (gap(r) === null ? null : [r.lower, most(r)])), barThickness: 3, backgroundColor: colour("line") },
+          points("lower", "circle", 5),
+          points("whp", "rectRot", 5),
+          points("upper", "rect", 5),
+          {
+            type: "bar",
+            label: "gap",
+            data: drawn.map((r) => (gap(r) === null ? null : [r.lower, most(r)])),
+            barThickness: 3,
+            backgroundColor: colour("line")
+          },
         ],
       },
       options: {
-        indexAxis: "y", interaction: { mode: "index", axis: "y", intersect: false },
-        scales: { x: { ...logAxis(xTitle), beginAtZero: false }, y: { grid: { display: false }, ticks: { autoSkip: false } } },
+        indexAxis: "y",
+        interaction: {mode: "index", axis: "y", intersect: false},
+        scales: {
+          x: {...logAxis(xTitle), beginAtZero: false},
+          y: {grid: {display: false}, ticks: {autoSkip: false}}
+        },
         plugins: {
           tooltip: {
             filter: (item) => item.datasetIndex === 0,
@@ -39,7 +64,8 @@ function rangeFigure({ id, label, rows, caption, xTitle = "constant (log scale)"
                 return [
                   r.lower !== null && `at least ${shownLog(r.lower)}`,
                   r.whp !== null && `at most ${shownLog(r.whp)}, but for a stated chance`,
-                  r.upper !== null && `at most ${shownLog(r.upper)}, proved${r.upperBy ? ` by ${r.upperBy}` : ""}`,
+                  r.upper !== null &&
+                      `at most ${shownLog(r.upper)}, proved${r.upperBy ? ` by ${r.upperBy}` : ""}`,
                   gap(r) !== null && `above / below: ${shown(gap(r), 3)}`,
                 ].filter(Boolean);
               },
@@ -50,16 +76,30 @@ function rangeFigure({ id, label, rows, caption, xTitle = "constant (log scale)"
     }),
   });
 }
-const rangeRow = (i, name) => ({ name, lower: lowerLog(i), whp: whpLog(i), upper: upperLog(i), upperBy: get(i, "upper_by") });
+const rangeRow = (i, name) =>
+    ({name, lower: lowerLog(i), whp: whpLog(i), upper: upperLog(i), upperBy: get(i, "upper_by")});
 
-// Curves: [{name, points: [{x, y, i}], dashed, dots, line, colour, colours}]; x and y are logarithms where the axis is.
-function curveFigure({ id, label, curves, x, y, caption, height = 340, legend, head, rows, tip }) {
+// Curves: [{name, points: [{x, y, i}], dashed, dots, line, colour, colours}]; x and y are logarithms where
+// the axis is.
+function curveFigure({id, label, curves, x, y, caption, height = 340, legend, head, rows, tip}) {
   const palette = ["below", "whp", "above", "muted"];
   const total = curves.reduce((sum, c) => sum + c.points.length, 0);
-  const lines = curves.map((c, k) => ({ colourName: palette[k % 4], ...c, points: thinned(c.points, Math.ceil(drawnAtMost / Math.max(1, curves.length))) }));
+  const lines = curves.map((c, k) => ({
+                             colourName: palette[k % 4],
+                             ...c,
+                             points: thinned(c.points, Math.ceil(drawnAtMost / Math.max(1, curves.length)))
+                           }));
   const drawn = lines.reduce((sum, c) => sum + c.points.length, 0);
-  const keys = lines.filter((c) => !c.quiet).map((c) =>
-    el("span", null, el("i", { class: c.line === false ? "side" : c.dashed ? "key dashed" : "key", vars: { color: `var(--${c.colourName})` } }), c.name));
+  const keys = lines.filter((c) => !c.quiet)
+                   .map(
+                       (c) =>
+                           el("span", null, el("i", {
+                                class: c.line === false ? "side" :
+                                    c.dashed            ? "key dashed" :
+                                                          "key",
+                                vars: {color: `var(--${c.colourName})`}
+                              }),
+                              c.name));
   return figure({
     id, label, height, legend: [...(legend ?? []), ...keys], head, rows,
     caption: [caption, thinnedWords(drawn, total)],
@@ -96,29 +136,57 @@ function curveFigure({ id, label, curves, x, y, caption, height = 340, legend, h
 function growthFigure(records, fit) {
   const points = [];
   for (const i of records)
-    if (lowerLog(i) !== null && num(i, "n") > 0) points.push({ x: Math.log10(num(i, "n")), y: lowerLog(i), i });
+    if (lowerLog(i) !== null && num(i, "n") > 0) points.push({x: Math.log10(num(i, "n")), y: lowerLog(i), i});
   const radii = points.map((p) => num(p.i, "radius_rms")).filter((r) => r !== null);
-  const [least, most] = [radii.reduce((a, b) => Math.min(a, b), Infinity), radii.reduce((a, b) => Math.max(a, b), -Infinity)];
-  const tint = (i) => { const r = num(i, "radius_rms"); return r === null || most <= least ? 1 : (r - least) / (most - least); };
+  const [least, most] =
+      [radii.reduce((a, b) => Math.min(a, b), Infinity), radii.reduce((a, b) => Math.max(a, b), -Infinity)];
+  const tint = (i) => {
+    const r = num(i, "radius_rms");
+    return r === null || most <= least ? 1 : (r - least) / (most - least);
+  };
   const xs = points.map((p) => p.x);
-  const ends = [xs.reduce((a, b) => Math.min(a, b), Infinity), xs.reduce((a, b) => Math.max(a, b), -Infinity)];
-  const curves = [{ name: "measured", points, line: false, dots: 4, quiet: true, colours: (p) => ramp(tint(p.i)) }];
+  const ends =
+      [xs.reduce((a, b) => Math.min(a, b), Infinity), xs.reduce((a, b) => Math.max(a, b), -Infinity)];
+  const curves =
+      [{name: "measured", points, line: false, dots: 4, quiet: true, colours: (p) => ramp(tint(p.i))}];
   if (fit && ends[1] > ends[0]) {
     const at = (x) => Math.log10(fit.constant) + fit.exponent * x;
-    curves.push({ name: `fit: ${shown(fit.constant, 3)}·n^${shown(fit.exponent, 2)}`, points: ends.map((x) => ({ x, y: at(x) })), dots: 0, colourName: "whp" });
-    curves.push({ name: "as √n", points: ends.map((x) => ({ x, y: at(ends[0]) + (x - ends[0]) / 2 })), dots: 0, dashed: true, colourName: "muted" });
+    curves.push({
+      name: `fit: ${shown(fit.constant, 3)}·n^${shown(fit.exponent, 2)}`,
+      points: ends.map((x) => ({x, y: at(x)})),
+      dots: 0,
+      colourName: "whp"
+    });
+    curves.push({
+      name: "as √n",
+      points: ends.map((x) => ({x, y: at(ends[0]) + (x - ends[0]) / 2})),
+      dots: 0,
+      dashed: true,
+      colourName: "muted"
+    });
   }
   return curveFigure({
-    id: "growth", label: `Scatter of ${plural(points.length, "measured constant")} against the number of tokens`,
-    curves, x: { log: true, title: "tokens n (log scale)" }, y: { log: true, title: "constant, from below (log scale)" },
-    legend: radii.length && most > least ? [el("span", null, `radius of the sequence ${shown(least, 3)}`, el("i", { class: "ramp" }), shown(most, 3))] : [],
+    id: "growth",
+    label: `Scatter of ${plural(points.length, "measured constant")} against the number of tokens`,
+    curves,
+    x: {log: true, title: "tokens n (log scale)"},
+    y: {log: true, title: "constant, from below (log scale)"},
+    legend: radii.length && most > least ? [el("span", null, `radius of the sequence ${shown(least, 3)}`,
+                                               el("i", {class: "ramp"}), shown(most, 3))] :
+                                           [],
     caption: "Each point is one sequence. The radius is the root of the mean squared token norm.",
     head: ["tokens", "sample", "radius", "from below"],
-    rows: () => points.map((p) => [shown(num(p.i, "n")), shown(num(p.i, "sample")), shown(num(p.i, "radius_rms")), shown(num(p.i, "lower"))]),
-    tip: (p) => p.i === undefined ? undefined : [
-      `at least ${shown(num(p.i, "lower"))}${converged(p.i) ? "" : " (not converged)"}`,
-      `${plural(num(p.i, "n"), "token")}, sample ${get(p.i, "sample") ?? "–"}, radius ${shown(num(p.i, "radius_rms"))}`,
-    ],
+    rows: () => points.map(
+        (p) =>
+            [shown(num(p.i, "n")), shown(num(p.i, "sample")), shown(num(p.i, "radius_rms")),
+             shown(num(p.i, "lower"))]),
+    tip: (p) => p.i === undefined ?
+        undefined :
+        [
+          `at least ${shown(num(p.i, "lower"))}${converged(p.i) ? "" : " (not converged)"}`,
+          `${plural(num(p.i, "n"), "token")}, sample ${get(p.i, "sample") ?? "–"}, radius ${
+              shown(num(p.i, "radius_rms"))}`,
+        ],
   });
 }
 
@@ -126,31 +194,64 @@ function growthFigure(records, fit) {
 function exponentFigure(fits, known) {
   const names = fits.map((g) => capital(place(g.layer ?? null, g.head ?? null, "the layer")));
   return figure({
-    id: "exponents", label: `Growth exponents of ${plural(fits.length, "map")}`, height: 90 + 24 * Math.max(2, fits.length),
-    caption: `n^exponent through the measured constants, with ${percent(fits[0].confidence ?? 0.95)} intervals. Dashed: ` +
-      known.map(([, rate, why]) => (why ? `${rate}, ${why}` : rate)).join("; ") + ".",
+    id: "exponents",
+    label: `Growth exponents of ${plural(fits.length, "map")}`,
+    height: 90 + 24 * Math.max(2, fits.length),
+    caption: `n^exponent through the measured constants, with ${
+                 percent(fits[0].confidence ?? 0.95)} intervals. Dashed: ` +
+        known.map(([, rate, why]) => (why ? `${rate}, ${why}` : rate)).join("; ") + ".",
     head: ["", "exponent", "low", "high", "points", "r squared"],
-    rows: () => fits.map((g, k) => [names[k], shown(g.exponent, 3), shown(g.exponent_low, 3), shown(g.exponent_high, 3), shown(g.points), shown(g.r_squared, 3)]),
+    rows: () => fits.map(
+        (g, k) =>
+            [names[k], shown(g.exponent, 3), shown(g.exponent_low, 3), shown(g.exponent_high, 3),
+             shown(g.points), shown(g.r_squared, 3)]),
     make: () => ({
       type: "bar",
       data: {
         labels: names,
         datasets: [
-          { type: "line", label: "exponent", data: fits.map((g) => g.exponent), showLine: false, pointRadius: 5, pointHoverRadius: 7, backgroundColor: colour("below"), borderColor: colour("below") },
-          { type: "bar", label: "interval", data: fits.map((g) => [g.exponent_low, g.exponent_high]), barThickness: 3, backgroundColor: colour("below") },
+          {
+            type: "line",
+            label: "exponent",
+            data: fits.map((g) => g.exponent),
+            showLine: false,
+            pointRadius: 5,
+            pointHoverRadius: 7,
+            backgroundColor: colour("below"),
+            borderColor: colour("below")
+          },
+          {
+            type: "bar",
+            label: "interval",
+            data: fits.map((g) => [g.exponent_low, g.exponent_high]),
+            barThickness: 3,
+            backgroundColor: colour("below")
+          },
         ],
       },
-      plugins: [marks("x", known.map(([value, name]) => ({ value, name })))],
+      plugins: [marks("x", known.map(([value, name]) => ({value, name})))],
       options: {
-        indexAxis: "y", layout: { padding: { top: 18, right: 24 } }, interaction: { mode: "index", axis: "y", intersect: false },
+        indexAxis: "y",
+        layout: {padding: {top: 18, right: 24}},
+        interaction: {mode: "index", axis: "y", intersect: false},
         scales: {
-          x: { ...linearAxis("exponent of n"), suggestedMin: Math.min(0, ...known.map((k) => k[0])) - 0.05, suggestedMax: Math.max(...known.map((k) => k[0])) + 0.05 },
-          y: { grid: { display: false }, ticks: { autoSkip: false } },
+          x: {
+            ...linearAxis("exponent of n"),
+            suggestedMin: Math.min(0, ...known.map((k) => k[0])) - 0.05,
+            suggestedMax: Math.max(...known.map((k) => k[0])) + 0.05
+          },
+          y: {grid: {display: false}, ticks: {autoSkip: false}},
         },
         plugins: {
           tooltip: {
             filter: (item) => item.datasetIndex === 0,
-            callbacks: { label: (item) => { const g = fits[item.dataIndex]; return `${shown(g.exponent, 3)}, between ${shown(g.exponent_low, 3)} and ${shown(g.exponent_high, 3)}`; } },
+            callbacks: {
+              label: (item) => {
+                const g = fits[item.dataIndex];
+                return `${shown(g.exponent, 3)}, between ${shown(g.exponent_low, 3)} and ${
+                    shown(g.exponent_high, 3)}`;
+              }
+            },
           },
         },
       },
@@ -159,18 +260,39 @@ function exponentFigure(fits, known) {
 }
 
 // Bars from 1, by name: bounds. bars: [{name, log, best, note}]
-function barFigure({ id, label, bars, caption }) {
+function barFigure({id, label, bars, caption}) {
   return figure({
-    id, label, height: 64 + 28 * Math.max(2, bars.length), caption,
+    id,
+    label,
+    height: 64 + 28 * Math.max(2, bars.length),
+    caption,
     head: ["", "at most", "log10", ""],
     rows: () => bars.map((b) => [b.name, shownLog(b.log), shown(b.log), b.note]),
     make: () => ({
       type: "bar",
-      data: { labels: bars.map((b) => b.name), datasets: [{ label: "at most", data: bars.map((b) => b.log), maxBarThickness: 16, backgroundColor: bars.map((b) => colour(b.best ? "above" : "muted")) }] },
+      data: {
+        labels: bars.map((b) => b.name),
+        datasets: [{
+          label: "at most",
+          data: bars.map((b) => b.log),
+          maxBarThickness: 16,
+          backgroundColor: bars.map((b) => colour(b.best ? "above" : "muted"))
+        }]
+      },
       options: {
-        indexAxis: "y", interaction: { mode: "index", axis: "y", intersect: false },
-        scales: { x: logAxis("at most (log scale)"), y: { grid: { display: false }, ticks: { autoSkip: false } } },
-        plugins: { tooltip: { callbacks: { label: (item) => { const b = bars[item.dataIndex]; return [`at most ${shownLog(b.log)}`, b.note].filter(Boolean); } } } },
+        indexAxis: "y",
+        interaction: {mode: "index", axis: "y", intersect: false},
+        scales: {x: logAxis("at most (log scale)"), y: {grid: {display: false}, ticks: {autoSkip: false}}},
+        plugins: {
+          tooltip: {
+            callbacks: {
+              label: (item) => {
+                const b = bars[item.dataIndex];
+                return [`at most ${shownLog(b.log)}`, b.note].filter(Boolean);
+              }
+            }
+          }
+        },
       },
     }),
   });

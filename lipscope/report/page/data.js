@@ -4,20 +4,24 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 
 // field → function from the number of a record to its value
-const columns = new Map(
-  Object.entries(data.columns).map(([field, c]) => [
-    field,
-    "all" in c ? () => c.all : "each" in c ? (i) => c.each[i] : (i) => c.of[c.at[i]],
-  ]));
+const columns = new Map(Object.entries(data.columns)
+                            .map(
+                                ([field, c]) =>
+                                    [field,
+                                     "all" in c      ? () => c.all :
+                                         "each" in c ? (i) => c.each[i] :
+                                                       (i) => c.of[c.at[i]],
+]));
 // a logarithm that only repeats its number was left out
 if (columns.has("upper_log10")) {
   const kept = columns.get("upper_log10");
   columns.set("upper_log10", (i) => {
     const upper = columns.get("upper")?.(i);
-    return kept(i) ?? (typeof upper === "number" && upper > 0 ? Number(Math.log10(upper).toPrecision(7)) : null);
+    return kept(i) ??
+        (typeof upper === "number" && upper > 0 ? Number(Math.log10(upper).toPrecision(7)) : null);
   });
 }
-const allRecords = Array.from({ length: data.count }, (_, i) => i);
+const allRecords = Array.from({length: data.count}, (_, i) => i);
 
 // What a record says; null where it says nothing.
 const get = (i, field) => columns.get(field)?.(i) ?? null;
@@ -41,15 +45,20 @@ const upperLog = (i) => num(i, "upper_log10") ?? log10Of(num(i, "upper"));
 // From below above from above. Columns have seven digits, the logarithm as well.
 function contradicts(i) {
   const low = lowerLog(i);
-  return low !== null && [whpLog(i), upperLog(i)].some((up) => up !== null && low > up + 1e-6 * Math.max(1, Math.abs(up)));
+  return low !== null &&
+      [whpLog(i), upperLog(i)].some((up) => up !== null && low > up + 1e-6 * Math.max(1, Math.abs(up)));
 }
 
 // record → where its worst change sits: {tokens or null, input, output}, shares from 0 to 1
-const shares = new Map(
-  data.shares.map(([record, text, input, output]) => [
-    record,
-    { tokens: data.texts[text], input: input.map((s) => s / 1e4), output: output.length ? output.map((s) => s / 1e4) : null },
-  ]));
+const shares = new Map(data.shares.map(
+    ([record, text, input, output]) =>
+        [record,
+         {
+           tokens: data.texts[text],
+           input: input.map((s) => s / 1e4),
+           output: output.length ? output.map((s) => s / 1e4) : null
+         },
+]));
 
 // Records by what `keyOf` says of them, in the order of their first.
 function groupBy(records, keyOf) {
@@ -80,8 +89,8 @@ function median(values) {
 
 const distinct = (records, field) => [...new Set(records.map((i) => get(i, field)))];
 // Numbers in order, then what is none ("all", null).
-const inOrder = (values) =>
-  [...values].sort((a, b) => (typeof b === "number") - (typeof a === "number") || (a > b) - (a < b));
+const inOrder = (values) => [...values].sort(
+    (a, b) => (typeof b === "number") - (typeof a === "number") || (a > b) - (a < b));
 
 // Measurements that can stand in one figure: the same map of the same model.
 const viewFields = ["file", "model", "map", "kind", "mask", "norm", "scope", "dtype", "seed"];
@@ -92,5 +101,6 @@ const views = [...groupBy(measured, viewKey).values()];
 // Growth fits of a view, by layer and head.
 function fitsOf(view) {
   if (!view.length) return [];
-  return data.growth.filter((g) => viewFields.every((f) => (g[f] ?? null) === get(view[0], f)) && typeof g.exponent === "number");
+  return data.growth.filter(
+      (g) => viewFields.every((f) => (g[f] ?? null) === get(view[0], f)) && typeof g.exponent === "number");
 }

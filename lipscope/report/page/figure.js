@@ -4,17 +4,20 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
 
 // A table for those who do not see the chart, or want its numbers.
 function numbers(head, rows, most = 200) {
-  return el("div", { class: "scroll small", tabindex: 0, role: "region", "aria-label": "The numbers of the figure" },
-    el("table", null,
-      el("thead", null, el("tr", null, head.map((h) => el("th", { scope: "col" }, h)))),
-      el("tbody", null, rows.slice(0, most).map((row) => el("tr", null, row.map((c) => el("td", null, c)))))),
-    rows.length > most && el("p", null, `${count(rows.length - most)} more are in the table of records.`));
+  return el(
+      "div", {class: "scroll small", tabindex: 0, role: "region", "aria-label": "The numbers of the figure"},
+      el("table", null, el("thead", null, el("tr", null, head.map((h) => el("th", {scope: "col"}, h)))),
+         el("tbody", null,
+            rows.slice(0, most).map((row) => el("tr", null, row.map((c) => el("td", null, c)))))),
+      rows.length > most && el("p", null, `${count(rows.length - most)} more are in the table of records.`));
 }
 
 // The numbers are made when they are asked for.
 function asTable(head, rows) {
   const box = el("details", null, el("summary", null, "The numbers as a table"));
-  box.addEventListener("toggle", () => box.open && box.children.length === 1 && box.append(numbers(head, rows())), { once: false });
+  box.addEventListener(
+      "toggle", () => box.open && box.children.length === 1 && box.append(numbers(head, rows())),
+      {once: false});
   return box;
 }
 
@@ -25,32 +28,46 @@ function drawWaiting() {
 }
 
 // `make` returns the configuration of a chart, with the colours of the moment.
-function figure({ id, label, height, legend, caption, head, rows, make }) {
-  const canvas = el("canvas", { id, role: "img", "aria-label": label });
-  const plot = el("div", { class: "plot", vars: { height: `${height}px` } }, canvas);
+function figure({id, label, height, legend, caption, head, rows, make}) {
+  const canvas = el("canvas", {id, role: "img", "aria-label": label});
+  const plot = el("div", {class: "plot", vars: {height: `${height}px`}}, canvas);
   waiting.push(() => canvas.isConnected && new Chart(canvas, styled(make())));
-  return el("figure", null, legend && el("ul", { class: "legend" }, legend.map((l) => el("li", null, l))), plot,
-    caption && el("figcaption", null, caption), rows && asTable(head, rows));
+  return el(
+      "figure", null, legend && el("ul", {class: "legend"}, legend.map((l) => el("li", null, l))), plot,
+      caption && el("figcaption", null, caption), rows && asTable(head, rows));
 }
 
 function styled(config) {
   const [ink, muted, line, surface] = ["ink", "muted", "line", "surface"].map(colour);
-  const font = { family: getComputedStyle(document.body).fontFamily, size: 12 };
+  const font = {family: getComputedStyle(document.body).fontFamily, size: 12};
   config.options = {
-    animation: false, responsive: true, maintainAspectRatio: false, font, color: muted, ...config.options,
+    animation: false,
+    responsive: true,
+    maintainAspectRatio: false,
+    font,
+    color: muted,
+    ...config.options,
     plugins: {
-      legend: { display: false },
+      legend: {display: false},
       ...config.options.plugins,
       tooltip: {
-        backgroundColor: surface, titleColor: ink, bodyColor: ink, borderColor: line, borderWidth: 1, padding: 10,
-        displayColors: false, titleFont: font, bodyFont: font, ...config.options.plugins?.tooltip,
+        backgroundColor: surface,
+        titleColor: ink,
+        bodyColor: ink,
+        borderColor: line,
+        borderWidth: 1,
+        padding: 10,
+        displayColors: false,
+        titleFont: font,
+        bodyFont: font,
+        ...config.options.plugins?.tooltip,
       },
     },
   };
   for (const scale of Object.values(config.options.scales)) {
-    scale.grid = { color: line, borderColor: line, ...scale.grid };
-    scale.ticks = { color: muted, font, ...scale.ticks };
-    if (scale.title) scale.title = { display: true, color: muted, font, ...scale.title };
+    scale.grid = {color: line, borderColor: line, ...scale.grid};
+    scale.ticks = {color: muted, font, ...scale.ticks};
+    if (scale.title) scale.title = {display: true, color: muted, font, ...scale.title};
   }
   return config;
 }
@@ -58,34 +75,41 @@ function styled(config) {
 // An axis of logarithms: marks at 1, 2 and 5 times powers of ten, or at powers alone.
 function logAxis(title) {
   return {
-    type: "linear", title: { text: title }, grace: "4%",
+    type: "linear",
+    title: {text: title},
+    grace: "4%",
     afterBuildTicks(axis) {
       const span = axis.max - axis.min;
       const step = [1, 2, 5, 10, 20, 50, 100, 200, 500].find((s) => span / s <= 8) ?? Math.ceil(span / 8);
       const of = span > 3 ? [1] : span > 1.2 ? [1, 2, 5] : [1, 1.5, 2, 3, 4, 5, 6, 8];
       const marks = [];
       for (let e = Math.floor(axis.min / step) * step; e <= axis.max; e += step)
-        for (const m of of) {
+        for (const m of of ) {
           const at = e + Math.log10(m);
-          if (at >= axis.min && at <= axis.max) marks.push({ value: at });
+          if (at >= axis.min && at <= axis.max) marks.push({value: at});
         }
       if (marks.length > 1) axis.ticks = marks;
     },
-    ticks: { callback: (v) => (Math.abs(v) < 6 ? shown(10 ** v, 3) : `10${superscript(Math.round(v))}`) },
+    ticks: {callback: (v) => (Math.abs(v) < 6 ? shown(10 ** v, 3) : `10${superscript(Math.round(v))}`)},
   };
 }
-const linearAxis = (title, whole = false) => ({ type: "linear", title: { text: title }, grace: "4%", ticks: { callback: (v) => (whole && v % 1 ? null : shown(v, 3)) } });
+const linearAxis = (title, whole = false) => ({
+  type: "linear",
+  title: {text: title},
+  grace: "4%",
+  ticks: {callback: (v) => (whole && v % 1 ? null : shown(v, 3))}
+});
 
 // Lines across a chart at given values of an axis, each with its name.
 const marks = (axis, lines) => ({
   id: "marks",
   afterDatasetsDraw(chart) {
-    const { ctx, chartArea: area, scales } = chart;
+    const {ctx, chartArea: area, scales} = chart;
     ctx.save();
     ctx.strokeStyle = ctx.fillStyle = colour("muted");
     ctx.font = `12px ${getComputedStyle(document.body).fontFamily}`;
     ctx.setLineDash([4, 4]);
-    for (const { value, name } of lines) {
+    for (const {value, name} of lines) {
       const at = scales[axis].getPixelForValue(value);
       if (axis === "x" && (at < area.left || at > area.right)) continue;
       ctx.beginPath();
@@ -119,15 +143,18 @@ function thinned(points, limit = drawnAtMost) {
   for (let k = 0; k < points.length; k += step) kept.add(points[Math.floor(k)]);
   return points.filter((p) => kept.has(p));
 }
-const thinnedWords = (drawn, of) =>
-  drawn < of ? ` ${count(drawn)} of ${count(of)} points are drawn, the least and the greatest at each place among them where they fit.` : "";
+const thinnedWords = (drawn, of) => drawn < of ?
+    ` ${count(drawn)} of ${
+        count(of)} points are drawn, the least and the greatest at each place among them where they fit.` :
+    "";
 
 function selection(label, options, chosen, change) {
-  const list = el("select", { on: { change: (e) => change(options[e.target.selectedIndex].value) } },
-    options.map((o, k) => el("option", { value: k, selected: o.value === chosen }, o.name)));
+  const list =
+      el("select", {on: {change: (e) => change(options[e.target.selectedIndex].value)}},
+         options.map((o, k) => el("option", {value: k, selected: o.value === chosen}, o.name)));
   return el("label", null, label, list);
 }
 
-const below = () => el("span", null, el("i", { class: "side below" }), "from below, measured");
-const whp = () => el("span", null, el("i", { class: "side whp" }), "from above, but for a stated chance");
-const above = () => el("span", null, el("i", { class: "side above" }), "from above, proved");
+const below = () => el("span", null, el("i", {class: "side below"}), "from below, measured");
+const whp = () => el("span", null, el("i", {class: "side whp"}), "from above, but for a stated chance");
+const above = () => el("span", null, el("i", {class: "side above"}), "from above, proved");

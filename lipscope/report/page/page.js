@@ -2,77 +2,131 @@
 
 function otherHero() {
   if (!data.count)
-    return [el("h1", null, "There is nothing here yet."),
-      el("p", { class: "lede" }, "The file has no records. ", el("code", null, "lipscope measure --out FILE.jsonl"), " makes some.")];
+    return [
+      el("h1", null, "There is nothing here yet."),
+      el("p", {class: "lede"}, "The file has no records. ",
+         el("code", null, "lipscope measure --out FILE.jsonl"), " makes some.")
+    ];
   const about = allRecords.map((i) => detail(i, "title")).find((t) => typeof t === "string");
   const low = best(allRecords, lowerLog);
   const up = best(allRecords, (i) => (upperLog(i) === null ? null : -upperLog(i)));
-  const words = about ?? (low !== null ? `${capital(placeOf(low))}: a small change can come out ${times(num(low, "lower"))} as large.`
-    : up !== null ? `${capital(placeOf(up))}: no small change comes out more than ${shownLog(upperLog(up))} times as large.`
-    : "These records have no constants.");
+  const words = about ??
+      (low !== null ?
+           `${capital(placeOf(low))}: a small change can come out ${times(num(low, "lower"))} as large.` :
+           up !== null ? `${capital(placeOf(up))}: no small change comes out more than ${
+                             shownLog(upperLog(up))} times as large.` :
+                         "These records have no constants.");
   const i = low ?? up ?? 0;
-  return [el("h1", null, words),
-    el("p", { class: "lede" }, `${plural(data.count, "record")} of ${listed(distinct(allRecords, "command").map(plain))}, ${plain(get(i, "model"))}.`),
-    !about && (low !== null || up !== null) && el("dl", { class: "facts" },
-      el("div", null, el("dt", null, "Where"), el("dd", null, questionWords(i))),
-      el("div", null, el("dt", null, "How sure"), el("dd", null, low !== null ? howSure(low) : [el("p", null, el("i", { class: "side above" }), `Proved${get(up, "upper_by") ? ` (${get(up, "upper_by")})` : ""}, ${scopeWords(get(up, "scope"))}.`)])))];
+  return [
+    el("h1", null, words),
+    el("p", {class: "lede"},
+       `${plural(data.count, "record")} of ${listed(distinct(allRecords, "command").map(plain))}, ${
+           plain(get(i, "model"))}.`),
+    !about && (low !== null || up !== null) &&
+        el("dl", {class: "facts"}, el("div", null, el("dt", null, "Where"), el("dd", null, questionWords(i))),
+           el("div", null, el("dt", null, "How sure"),
+              el("dd", null,
+                 low !== null ? howSure(low) :
+                                [el("p", null, el("i", {class: "side above"}),
+                                    `Proved${get(up, "upper_by") ? ` (${get(up, "upper_by")})` : ""}, ${
+                                        scopeWords(get(up, "scope"))}.`)])))
+  ];
 }
 
 function viewName(view) {
   const i = view[0];
   const differs = (f) => new Set(views.map((v) => plain(get(v[0], f)))).size > 1;
-  const parts = viewFields.filter(differs).map((f) => (f === "file" ? fileName(i) : `${f} ${plain(get(i, f))}`));
+  const parts =
+      viewFields.filter(differs).map((f) => (f === "file" ? fileName(i) : `${f} ${plain(get(i, f))}`));
   return `${parts.join(", ")} (${count(view.length)})`;
 }
 
 function provenanceSection() {
   const all = (field) => distinct(allRecords, field).filter((v) => v !== null).map(plain);
-  const few = (values) => (values.length > 8 ? [...values.slice(0, 8), `${count(values.length - 8)} more`] : values).join(", ");
+  const few = (values) =>
+      (values.length > 8 ? [...values.slice(0, 8), `${count(values.length - 8)} more`] : values).join(", ");
   const dates = [
     ["Files", data.files.map((f) => `${f.name} (${plural(f.records, "record")})`).join(", ")],
-    ["Commands", few(all("command"))], ["lipscope", few(all("version"))], ["Model", few(all("model"))],
-    ["SHA-256 of the weights", few(all("model_sha256"))], ["Seed", few(all("seed"))], ["Passes in", few(all("dtype"))],
+    ["Commands", few(all("command"))],
+    ["lipscope", few(all("version"))],
+    ["Model", few(all("model"))],
+    ["SHA-256 of the weights", few(all("model_sha256"))],
+    ["Seed", few(all("seed"))],
+    ["Passes in", few(all("dtype"))],
     ["Chance of failure (whp)", few(all("delta"))],
-    ["Time measuring", allRecords.length ? `${shown(allRecords.reduce((s, i) => s + (num(i, "seconds") ?? 0), 0), 3)} s` : ""],
+    [
+      "Time measuring",
+      allRecords.length ? `${shown(allRecords.reduce((s, i) => s + (num(i, "seconds") ?? 0), 0), 3)} s` : ""
+    ],
     ["Page made", `by lipscope ${data.version}${data.machine ? ` on ${data.machine}` : ""}`],
   ].filter(([, v]) => v);
-  return section("provenance", "Where this comes from", el("dl", { class: "provenance" }, dates.map(([k, v]) => [el("dt", null, k), el("dd", { class: k.startsWith("SHA") ? "mono" : null }, v)])));
+  return section(
+      "provenance", "Where this comes from",
+      el("dl", {class: "provenance"},
+         dates.map(
+             ([k, v]) => [el("dt", null, k), el("dd", {class: k.startsWith("SHA") ? "mono" : null}, v)])));
 }
 
 function explanation() {
-  return el("details", null, el("summary", null, "What is this number?"),
-    el("p", null, "Change the input of a layer by a little: its output changes too. The Lipschitz constant at an input is the largest factor by which a small change can grow there. A constant of 10 means that some change, chosen as badly as possible, comes out ten times as large; most changes grow far less. "),
-    el("p", null, "A number from below is reached by a change that was found. A number from above cannot be exceeded. The truth lies between, and the page always says which is which."));
+  return el(
+      "details", null, el("summary", null, "What is this number?"),
+      el("p", null,
+         "Change the input of a layer by a little: its output changes too. The Lipschitz constant at an input is the largest factor by which a small change can grow there. A constant of 10 means that some change, chosen as badly as possible, comes out ten times as large; most changes grow far less. "),
+      el("p", null,
+         "A number from below is reached by a change that was found. A number from above cannot be exceeded. The truth lies between, and the page always says which is which."));
 }
 
 function render() {
   for (const canvas of document.querySelectorAll("canvas")) Chart.getChart(canvas)?.destroy();
   const wrong = allRecords.filter(contradicts).length;
   const isCompare = data.compare;
-  const chooseView = views.length > 1 && el("div", { class: "controls" }, selection("Measurements", views.map((v) => ({ name: viewName(v), value: v })), state.view, (v) => { look(v); render(); }));
-  document.getElementById("top").replaceChildren(...[
-    el("div", { class: "brand" }, el("b", null, "lipscope"), el("span", null, isCompare ? "comparison" : "report"), el("span", { class: "mono" }, data.files.map((f) => f.name).join(", "))),
-    wrong > 0 && el("p", { class: "warn", role: "alert" }, `${plural(wrong, "record")} contradict${wrong === 1 ? "s" : ""} ${wrong === 1 ? "itself" : "themselves"}: a number from below exceeds one from above. This is a bug in lipscope or a damaged file; do not trust the page.`),
-    isCompare ? compareHero() : views.length ? measuredHero() : otherHero(),
-    explanation(),
+  const chooseView = views.length > 1 &&
+      el("div", {class: "controls"},
+         selection("Measurements", views.map((v) => ({name: viewName(v), value: v})), state.view, (v) => {
+           look(v);
+           render();
+         }));
+  document.getElementById("top").replaceChildren(
+      ...[el("div", {class: "brand"}, el("b", null, "lipscope"),
+             el("span", null, isCompare ? "comparison" : "report"),
+             el("span", {class: "mono"}, data.files.map((f) => f.name).join(", "))),
+          wrong > 0 &&
+              el("p", {class: "warn", role: "alert"},
+                 `${plural(wrong, "record")} contradict${wrong === 1 ? "s" : ""} ${
+                     wrong === 1 ?
+                         "itself" :
+                         "themselves"}: a number from below exceeds one from above. This is a bug in lipscope or a damaged file; do not trust the page.`),
+          isCompare        ? compareHero() :
+              views.length ? measuredHero() :
+                             otherHero(),
+          explanation(),
   ].flat().filter(Boolean));
   const active = document.activeElement?.closest("section")?.id;
-  const label = document.activeElement?.tagName === "SELECT" ? document.activeElement.parentElement.firstChild.textContent : document.activeElement?.getAttribute("aria-label");
+  const label = document.activeElement?.tagName === "SELECT" ?
+      document.activeElement.parentElement.firstChild.textContent :
+      document.activeElement?.getAttribute("aria-label");
   const oldTable = document.getElementById("records");
-  document.getElementById("main").replaceChildren(...[
-    isCompare && compareSection(),
-    chooseView,
-    ...(views.length ? [heatSection(render), textSection(render), growthSection(render), gapSection()] : []),
-    ...otherSections(),
-    oldTable ?? recordsSection(),
-    provenanceSection(),
+  document.getElementById("main").replaceChildren(
+      ...[isCompare && compareSection(),
+          chooseView,
+          ...(views.length ? [heatSection(render), textSection(render), growthSection(render), gapSection()] :
+                             []),
+          ...otherSections(),
+          oldTable ?? recordsSection(),
+          provenanceSection(),
   ].filter(Boolean));
   while (waiting.length) drawWaiting();
   // whoever works with the keyboard stays where they were
-  if (active) [...document.querySelectorAll(`#${active} select, #${active} button`)].find((n) => (n.tagName === "SELECT" ? n.parentElement.firstChild.textContent : n.getAttribute("aria-label")) === label)?.focus({ preventScroll: true });
+  if (active)
+    [...document.querySelectorAll(`#${active} select, #${active} button`)]
+        .find(
+            (n) => (n.tagName === "SELECT" ? n.parentElement.firstChild.textContent :
+                                             n.getAttribute("aria-label")) === label)
+        ?.focus({preventScroll: true});
 }
 
 if (views.length) look([...views].sort((a, b) => b.length - a.length)[0]);
 render();
-document.getElementById("foot").append(el("p", null, "This page is one file and asks nothing of the network. Charts by Chart.js (MIT licence)."));
+document.getElementById("foot").append(el(
+    "p", null, "This page is one file and asks nothing of the network. Charts by Chart.js (MIT licence)."));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", render);

@@ -1,12 +1,24 @@
 // ---- table.js: all records, sortable; only the rows in sight are in the page
 
 const rowHeight = 28;
-const firstFields = ["file", "command", "layer", "head", "n", "sample", "lower", "upper_whp", "upper", "upper_log10", "upper_by", "status", "radius_max", "radius_rms", "residual", "steps"];
-const titles = { upper_whp: "upper (whp)", upper_log10: "log10 upper", radius_max: "max |x|", radius_rms: "rms |x|" };
+const firstFields = [
+  "file", "command", "layer", "head", "n", "sample", "lower", "upper_whp", "upper", "upper_log10", "upper_by",
+  "status", "radius_max", "radius_rms", "residual", "steps"
+];
+const titles = {
+  upper_whp: "upper (whp)",
+  upper_log10: "log10 upper",
+  radius_max: "max |x|",
+  radius_rms: "rms |x|"
+};
 
 const nameOf = (field) => field.replace(/^(details|parameters)\./, "").replaceAll("_", " ");
 
-const plain = (v) => (v === null ? "–" : typeof v === "number" ? shown(v, 6) : typeof v === "object" ? JSON.stringify(v) : String(v));
+const plain = (v) =>
+    (v === null                ? "–" :
+         typeof v === "number" ? shown(v, 6) :
+         typeof v === "object" ? JSON.stringify(v) :
+                                 String(v));
 
 // Numbers by size, then words, then what is absent, whichever way is up.
 function compareValues(a, b, sign) {
@@ -28,11 +40,16 @@ function csv() {
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   const value = (i, f) => (f === "file" ? fileName(i) : get(i, f));
-  return [fields.map(quoted).join(","), ...order.map((i) => fields.map((f) => quoted(value(i, f))).join(","))].join("\r\n") + "\r\n";
+  return [
+    fields.map(quoted).join(","), ...order.map((i) => fields.map((f) => quoted(value(i, f))).join(","))
+  ].join("\r\n") +
+      "\r\n";
 }
 
 function download() {
-  const link = el("a", { href: URL.createObjectURL(new Blob([csv()], { type: "text/csv" })), download: "lipscope-records.csv" });
+  const link = el(
+      "a",
+      {href: URL.createObjectURL(new Blob([csv()], {type: "text/csv"})), download: "lipscope-records.csv"});
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
@@ -40,59 +57,103 @@ function download() {
 let order = [...allRecords];
 
 function recordsSection() {
-  const varies = (f) => { const v = JSON.stringify(get(0, f)); return allRecords.some((i) => JSON.stringify(get(i, f)) !== v); };
-  const rank = (f) => { const k = firstFields.indexOf(f); return k < 0 ? firstFields.length : k; };
+  const varies = (f) => {
+    const v = JSON.stringify(get(0, f));
+    return allRecords.some((i) => JSON.stringify(get(i, f)) !== v);
+  };
+  const rank = (f) => {
+    const k = firstFields.indexOf(f);
+    return k < 0 ? firstFields.length : k;
+  };
   const all = [...columns.keys()].filter((f) => f !== "schema");
   const differing = new Set(all.filter((f) => f === "lower" ? true : varies(f)));
   const fields = all.filter((f) => differing.has(f)).sort((a, b) => rank(a) - rank(b));
   const same = all.filter((f) => !differing.has(f) && f !== "file" && get(0, f) !== null);
-  const section = el("section", { id: "records", "aria-labelledby": "records-title" }, el("h2", { id: "records-title" }, "All records"));
-  if (!data.count) return el("section", { id: "records" }, el("h2", null, "All records"), el("p", null, "There are none."));
+  const section =
+      el("section", {id: "records", "aria-labelledby": "records-title"},
+         el("h2", {id: "records-title"}, "All records"));
+  if (!data.count)
+    return el("section", {id: "records"}, el("h2", null, "All records"), el("p", null, "There are none."));
 
   const body = el("tbody");
-  const sorted = { field: null, sign: 1 };
-  const heads = fields.map((f) => el("th", { scope: "col", "aria-sort": "none" },
-    el("button", { type: "button", "data-field": f, on: { click: () => sortBy(f) } }, titles[f] ?? nameOf(f))));
-  const grid = el("div", { id: "grid", class: "scroll", tabindex: 0, role: "region", "aria-label": "All records, scrollable" },
-    el("table", { "aria-rowcount": data.count + 1 }, el("thead", null, el("tr", { "aria-rowindex": 1 }, heads)), body));
+  const sorted = {field: null, sign: 1};
+  const heads = fields.map(
+      (f) =>
+          el("th", {scope: "col", "aria-sort": "none"},
+             el("button", {type: "button", "data-field": f, on: {click: () => sortBy(f)}},
+                titles[f] ?? nameOf(f))));
+  const grid =
+      el("div",
+         {id: "grid", class: "scroll", tabindex: 0, role: "region", "aria-label": "All records, scrollable"},
+         el("table", {"aria-rowcount": data.count + 1},
+            el("thead", null, el("tr", {"aria-rowindex": 1}, heads)), body));
 
   function row(k) {
     const i = order[k];
-    return el("tr", { "aria-rowindex": k + 2, class: converged(i) && !contradicts(i) ? null : "open", "data-record": i },
-      fields.map((f) => {
-        const text = f === "file" ? fileName(i) : plain(get(i, f));
-        return el("td", { class: f === "status" ? "status" : null, title: text.length > 24 ? text : null }, text);
-      }));
+    return el(
+        "tr",
+        {"aria-rowindex": k + 2, class: converged(i) && !contradicts(i) ? null : "open", "data-record": i},
+        fields.map((f) => {
+          const text = f === "file" ? fileName(i) : plain(get(i, f));
+          return el(
+              "td", {class: f === "status" ? "status" : null, title: text.length > 24 ? text : null}, text);
+        }));
   }
-  const pad = (height) => el("tr", { class: "pad", "aria-hidden": "true" }, el("td", { colspan: fields.length, vars: { height: `${height}px` } }));
+  const pad = (height) =>
+      el("tr", {class: "pad", "aria-hidden": "true"},
+         el("td", {colspan: fields.length, vars: {height: `${height}px`}}));
   let from = -1;
   let to = -1;
   function draw(whole = false) {
     const first = whole ? 0 : Math.max(0, Math.floor(grid.scrollTop / rowHeight) - 10);
-    const last = Math.min(order.length, whole ? 500 : first + Math.ceil((grid.clientHeight || 420) / rowHeight) + 30);
+    const last =
+        Math.min(order.length, whole ? 500 : first + Math.ceil((grid.clientHeight || 420) / rowHeight) + 30);
     if (first === from && last === to) return;
     [from, to] = [first, last];
-    body.replaceChildren(pad(first * rowHeight), ...Array.from({ length: last - first }, (_, k) => row(first + k)),
-      pad(whole ? 0 : (order.length - last) * rowHeight));
+    body.replaceChildren(
+        pad(first * rowHeight), ...Array.from({length: last - first}, (_, k) => row(first + k)),
+        pad(whole ? 0 : (order.length - last) * rowHeight));
   }
   function sortBy(field) {
     sorted.sign = sorted.field === field ? -sorted.sign : 1;
     sorted.field = field;
     const values = allRecords.map((i) => (field === "file" ? fileName(i) : get(i, field)));
     order = [...allRecords].sort((a, b) => compareValues(values[a], values[b], sorted.sign) || a - b);
-    fields.forEach((f, k) => heads[k].setAttribute("aria-sort", f !== field ? "none" : sorted.sign > 0 ? "ascending" : "descending"));
+    fields.forEach(
+        (f, k) => heads[k].setAttribute(
+            "aria-sort",
+            f !== field         ? "none" :
+                sorted.sign > 0 ? "ascending" :
+                                  "descending"));
     grid.scrollTop = 0;
     from = -1;
     draw();
   }
   grid.addEventListener("scroll", () => draw());
-  addEventListener("beforeprint", () => { from = -1; draw(true); });
-  addEventListener("afterprint", () => { from = -1; draw(); });
+  addEventListener("beforeprint", () => {
+    from = -1;
+    draw(true);
+  });
+  addEventListener("afterprint", () => {
+    from = -1;
+    draw();
+  });
   draw();
   section.append(
-    el("p", null, `${plural(data.count, "record")}. A heading sorts by its column. Numbers have seven digits here; the file has all of them.`,
-      same.length > 0 && el("span", null, " The same in every record: ", same.filter((f) => f !== "model_sha256").map((f, k) => [k > 0 && ", ", `${nameOf(f)} `, el("span", { class: "mono" }, plain(get(0, f)))]), ".")),
-    el("div", { class: "controls" }, el("button", { type: "button", id: "csv", on: { click: download } }, "Download as CSV")),
-    grid);
+      el("p", null,
+         `${
+             plural(
+                 data.count,
+                 "record")}. A heading sorts by its column. Numbers have seven digits here; the file has all of them.`,
+         same.length > 0 &&
+             el("span", null, " The same in every record: ",
+                same.filter((f) => f !== "model_sha256")
+                    .map(
+                        (f, k) =>
+                            [k > 0 && ", ", `${nameOf(f)} `, el("span", {class: "mono"}, plain(get(0, f)))]),
+                ".")),
+      el("div", {class: "controls"},
+         el("button", {type: "button", id: "csv", on: {click: download}}, "Download as CSV")),
+      grid);
   return section;
 }

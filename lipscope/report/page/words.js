@@ -4,9 +4,12 @@ function el(tag, attributes, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === null || value === undefined || value === false) continue;
-    if (name === "on") for (const [event, f] of Object.entries(value)) node.addEventListener(event, f);
-    else if (name === "vars") for (const [v, x] of Object.entries(value)) node.style.setProperty(v, x);
-    else node.setAttribute(name, value === true ? "" : value);
+    if (name === "on")
+      for (const [event, f] of Object.entries(value)) node.addEventListener(event, f);
+    else if (name === "vars")
+      for (const [v, x] of Object.entries(value)) node.style.setProperty(v, x);
+    else
+      node.setAttribute(name, value === true ? "" : value);
   }
   // strings become text, never HTML
   node.append(...children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false));
@@ -24,20 +27,22 @@ function shown(x, digits = 4) {
     const [m, p] = x.toExponential(digits - 2).split("e");
     return `${Number(m) === 1 ? "" : `${Number(m)}·`}10${superscript(Number(p))}`;
   }
-  return Number.isInteger(x) ? count(x) : x.toLocaleString("en-US", { maximumSignificantDigits: digits });
+  return Number.isInteger(x) ? count(x) : x.toLocaleString("en-US", {maximumSignificantDigits: digits});
 }
 
 // The same with three digits always, for columns of like numbers.
 const three = (x) => (x >= 1000 || x < 0.01 ? shown(x, 3) : x.toPrecision(3));
 
 // A number of which the logarithm is known.
-const shownLog = (log, digits = 4) =>
-  log === null ? "–" : Math.abs(log) < 15 ? shown(10 ** log, digits) : `10^${Number(log.toFixed(1))}`;
+const shownLog = (log, digits = 4) => log === null ? "–" :
+    Math.abs(log) < 15                             ? shown(10 ** log, digits) :
+                                                     `10^${Number(log.toFixed(1))}`;
 
 const percent = (s) => `${Number((100 * s).toPrecision(3))} %`;
 const times = (x) => `${shown(x, 3)} times`;
 const plural = (n, one, many = one + "s") => `${count(n)} ${n === 1 ? one : many}`;
-const listed = (parts) => (parts.length < 2 ? parts.join("") : `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}`);
+const listed = (parts) =>
+    (parts.length < 2 ? parts.join("") : `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}`);
 
 const mapWords = {
   core: "from the input of the attention module to its heads, before the output projection",
@@ -47,16 +52,28 @@ const mapWords = {
   model: "from the embeddings to the last hidden state",
 };
 const kindWords = {
-  dot: "dot-product attention", l2: "L2 attention (tied)", "l2-untied": "untied L2 attention",
-  cosine: "scaled cosine attention", sigmoid: "sigmoid attention",
+  dot: "dot-product attention",
+  l2: "L2 attention (tied)",
+  "l2-untied": "untied L2 attention",
+  cosine: "scaled cosine attention",
+  sigmoid: "sigmoid attention",
 };
-const scopeWords = (scope) => ({ input: "at these inputs", ball: "over the ball of this radius", everywhere: "everywhere" })[scope] ?? scope ?? "";
+const scopeWords = (scope) =>
+    ({input: "at these inputs", ball: "over the ball of this radius", everywhere: "everywhere"})[scope] ??
+    scope ?? "";
 const maskWords = (mask) => (mask === "none" ? "no mask" : mask ? `${mask} mask` : "mask unknown");
 
-// How fast the constant of attention can grow with n at a fixed radius, by kind, norm and mask: [exponent, rate, source].
+// How fast the constant of attention can grow with n at a fixed radius, by kind, norm and mask: [exponent,
+// rate, source].
 const rates = {
-  "dot 2 none": [[0, "no growth", "the mean-field bound, once n is large [Castin24]"], [0.5, "√n", "the fastest at a fixed radius [Castin24]"]],
-  "dot 2 causal": [[0, "no growth", "once n is large, by Hardy's inequality (own_causal_meanfield)"], [0.5, "√n", "the fastest at a fixed radius [Castin24]"]],
+  "dot 2 none": [
+    [0, "no growth", "the mean-field bound, once n is large [Castin24]"],
+    [0.5, "√n", "the fastest at a fixed radius [Castin24]"]
+  ],
+  "dot 2 causal": [
+    [0, "no growth", "once n is large, by Hardy's inequality (own_causal_meanfield)"],
+    [0.5, "√n", "the fastest at a fixed radius [Castin24]"]
+  ],
   "l2 2": [[0.5, "√n", "its bound, up to a logarithm [Kim21]"]],
   "l2 inf": [[0, "log n", "its bound [Kim21]"]],
   "sigmoid 2": [[1, "n", "its bound [Ramapuram24]"]],
@@ -64,7 +81,8 @@ const rates = {
 };
 function ratesOf(i) {
   const [kind, norm, mask, map] = ["kind", "norm", "mask", "map"].map((f) => get(i, f));
-  const known = map === "core" || map === "attn" ? rates[`${kind} ${norm} ${mask}`] ?? rates[`${kind} ${norm}`] : null;
+  const known =
+      map === "core" || map === "attn" ? rates[`${kind} ${norm} ${mask}`] ?? rates[`${kind} ${norm}`] : null;
   return known ?? [[0, "no growth", ""]];
 }
 
@@ -72,9 +90,11 @@ function place(layer, head, model = "the model") {
   const of = layer === null ? model : `layer ${layer}`;
   return head === "all" || head === null ? of : `head ${head} of ${of}`;
 }
-const placeOf = (i) => place(get(i, "layer"), get(i, "head"), get(i, "map") === "model" ? "the model" : "the layer");
+const placeOf = (i) =>
+    place(get(i, "layer"), get(i, "head"), get(i, "map") === "model" ? "the model" : "the layer");
 const capital = (s) => s.charAt(0).toUpperCase() + s.slice(1);
 const fileName = (i) => data.files[get(i, "file")]?.name ?? "";
 
 // A token by itself: without the blanks around it, or what it is if it is nothing else.
-const wordOf = (s, t) => (s.tokens === null ? `token ${t}` : s.tokens[t].trim() || JSON.stringify(s.tokens[t]));
+const wordOf = (s, t) =>
+    (s.tokens === null ? `token ${t}` : s.tokens[t].trim() || JSON.stringify(s.tokens[t]));
