@@ -112,6 +112,8 @@ Inversion invert(const ResidualBlock& block, const Matrix& y,
       result.status = InvertStatus::converged;
       break;
     }
+    // what is left is rounding: further steps would change nothing
+    if (result.contraction && *result.contraction * step <= 0.1 * delta) break;
     if (!go_on) break;
   }
   const double residual = sequence_norm(result.x + pull - y, o.norm);

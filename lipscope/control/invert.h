@@ -52,7 +52,7 @@ struct InvertOptions {
   std::string norm = "inf";
   /// Done when the error bound, or without one the step, is at most this times
   /// max(1, |Y|).
-  double tolerance = 1e-12;
+  double tolerance = 1e-10;
   int max_iterations = 1000;
   /// Told of each step; false ends the iteration, which is an outcome and not
   /// an error. May be empty.
@@ -61,7 +61,7 @@ struct InvertOptions {
 
 enum class InvertStatus {
   converged,
-  not_converged,  ///< max_iterations, or told to stop
+  not_converged,  ///< max_iterations, told to stop, or all but rounding done
   diverged        ///< steps grew 1e6-fold beyond the first and Y, or overflowed
 };
 

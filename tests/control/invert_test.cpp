@@ -90,6 +90,17 @@ TEST(Invert, StopsWhenToldTo) {
   EXPECT_EQ(r.status, InvertStatus::not_converged);
 }
 
+// A tolerance below rounding is not met, and the iteration sees that.
+TEST(Invert, EndsWhereRoundingIsAllThatIsLeft) {
+  const Linear identity(Matrix::Ones(1, 1));
+  const Inversion r =
+      invert({&identity, 0.5, 1.0}, Matrix::Ones(1, 1), {.tolerance = 1e-30});
+  EXPECT_EQ(r.status, InvertStatus::not_converged);
+  EXPECT_LT(r.iterations, 60);
+  EXPECT_NEAR(r.x(0, 0), 2.0 / 3.0, 1e-13);
+  EXPECT_LT(*r.error_bound, 1.2 * *r.rounding);
+}
+
 TEST(Invert, RefusesNonsense) {
   const Linear identity(Matrix::Ones(1, 1));
   const Matrix y = Matrix::Ones(1, 1);
@@ -122,8 +133,8 @@ TEST(Invert, ContractiveAttentionKeepsEveryPromise) {
         EXPECT_LE(r.iterations, *r.a_priori + 1);
         EXPECT_LE(r.worst_ratio, c * 1.002);
         EXPECT_LE(*r.error_bound,
-                  1e-12 * std::max(1.0, sequence_norm(g(x), "inf")));
-        EXPECT_LT(sequence_norm(r.x - x, "inf"), 1e-13 * size);
+                  1e-10 * std::max(1.0, sequence_norm(g(x), "inf")));
+        EXPECT_LT(sequence_norm(r.x - x, "inf"), 1e-12 * size);
       }
 }
 
@@ -180,7 +191,7 @@ TEST(InvertStack, RecoversTokensThroughAttentionAndMlp) {
   const StackInversion r = invert_stack(blocks, y);
   EXPECT_EQ(r.status, InvertStatus::converged);
   EXPECT_LE(sequence_norm(r.x - x, "inf"), *r.error_bound + *r.rounding);
-  EXPECT_LT(sequence_norm(r.x - x, "inf"), 1e-12);
+  EXPECT_LT(sequence_norm(r.x - x, "inf"), 1e-11);
   // inverted in the wrong order it is something else
   EXPECT_GT(sequence_norm(
                 invert_stack({blocks.rbegin(), blocks.rend()}, y).x - x, "inf"),
