@@ -123,12 +123,26 @@ TEST(InvertCommand, LogDetIsTheDenseValueWithinItsErrorBar) {
   }
 }
 
+// One token with one feature: f(x) = ±x, and its bound is attained, so that the
+// determinant is 1 ± c.
+TEST(InvertCommand, LogDetOfOneNumberIsALogarithm) {
+  const Outcome o = test::lipscope(
+      "invert --random d=1,heads=1,scale=1 --length 1 --scale 0.75 --log-det "
+      "--truncation 1e-10 --threads 1 --json");
+  ASSERT_EQ(o.code, 0) << o.err;
+  const json v = json_lines(o.out)[0]["details"]["log_det"];
+  const double value = v["value"];
+  EXPECT_NEAR(value, value > 0.0 ? std::log(1.75) : std::log(0.25), 1e-9);
+  EXPECT_NEAR(v["dense"].get<double>(), value, 1e-9);
+}
+
 TEST(InvertCommand, PrintsTablesThatSayWhatIsInThem) {
   const Outcome o = test::lipscope(small + "--length 5 --log-det");
   EXPECT_EQ(o.code, 0) << o.err;
   for (const std::string word :
        {"inverse of x + 0.5 f(x)", "contractive-l2", "mask none", "norm inf",
-        "enough", "bound", "From iteration to iteration", "log det", "dense"})
+        "iterations  enough", "bound", "From iteration to iteration", "log det",
+        "dense"})
     EXPECT_NE(o.out.find(word), std::string::npos) << word << "\n" << o.out;
 }
 

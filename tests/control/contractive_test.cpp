@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "lipscope/attention/dense.h"
 #include "lipscope/operators/check.h"
 #include "lipscope/search/search.h"
 #include "lipscope/spectral/inf_norm.h"
@@ -35,6 +36,18 @@ TEST(ContractiveL2, HasAJacobianAndItsTranspose) {
     EXPECT_GT(check.magnitude, 0.0) << c.name();
     EXPECT_FALSE(check.identical) << c.name();
     EXPECT_LT(adjoint_defect(*f.linearize(x), Rng(4)), 1e-13) << c.name();
+  }
+}
+
+TEST(ContractiveL2, HasTheClosedFormOfItsJacobianOverTheBound) {
+  for (const test::LayerCase& c : l2_cases()) {
+    const AttentionWeights w = test::random_layer(c);
+    const ContractiveL2<double> f(w, test::options_of(c));
+    const Matrix x = test::random_tokens(c);
+    const Matrix dense = dense_jacobian(w, test::options_of(c), x);
+    const Matrix apart =
+        f.bound(c.n).value() * materialize(*f.linearize(x)) - dense;
+    EXPECT_LT(apart.norm(), 1e-12 * dense.norm()) << c.name();
   }
 }
 

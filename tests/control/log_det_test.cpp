@@ -59,6 +59,9 @@ TEST(LogDet, DenseKnowsADeterminantThatIsNegative) {
   Matrix a(2, 2);
   a << 1.0, 2.0, 3.0, 0.0;  // det(I + A) = 2·1 − 6 = −4
   EXPECT_NEAR(log_det_dense(Dense(a)), std::log(4.0), 1e-14);
+  // and where the pivots have the sign
+  EXPECT_NEAR(log_det_dense(Dense(Matrix::Constant(1, 1, -3.0))), std::log(2.0),
+              1e-14);
 }
 
 // Attention divided by its bound is nearly flat; one head in one dimension is
@@ -99,7 +102,8 @@ TEST(LogDet, DoesNotDependOnTheNumberOfThreads) {
 
 TEST(LogDet, RefusesWhatHasNoSeries) {
   const Dense a(Matrix::Identity(2, 2));
-  EXPECT_THROW(log_det(a, {.contraction = 1.0}), std::invalid_argument);
+  EXPECT_THROW(log_det(a, {.contraction = 1.0, .terms = 5}),
+               std::invalid_argument);
   EXPECT_THROW(log_det(a, {.probes = 1}), std::invalid_argument);
   EXPECT_THROW(log_det(Dense(Matrix::Ones(2, 3)), {}), std::invalid_argument);
   // a contraction that is not true
