@@ -28,12 +28,8 @@ std::string read_text(const std::string& path) {
   return content.str();
 }
 
-struct TextTokens {
-  std::vector<Index> ids;
-  std::vector<std::string> words;  // empty, or one for each id
-};
+}  // namespace
 
-// the text, or the list of ids, as the model counts its tokens
 TextTokens read_tokens(const SourceOptions& o, const Model& model) {
   const Index vocabulary = model.config.vocabulary;
   std::vector<Index> ids;
@@ -65,8 +61,6 @@ TextTokens read_tokens(const SourceOptions& o, const Model& model) {
     throw InputError(fmt::format("{}: {}", o.text, wrong.what()));
   }
 }
-
-}  // namespace
 
 Points::Points(const SourceOptions& o, const Subject& subject,
                const Selection& selection, int threads)

@@ -10,6 +10,16 @@
 
 namespace lipscope::cli {
 
+/// A text as a model counts its tokens.
+struct TextTokens {
+  std::vector<Index> ids;
+  std::vector<std::string> words;  ///< empty, or one for each id
+};
+
+/// The text, or the list of ids, that the options name. InputError for what
+/// cannot be read or does not fit the model.
+TextTokens read_tokens(const SourceOptions& options, const Model& model);
+
 /// Sequences of one length that are measured together: samples
 /// [first, first + count) of it.
 struct Group {

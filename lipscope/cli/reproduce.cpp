@@ -4,7 +4,9 @@
 #include <memory>
 
 #include "lipscope/cli/commands.h"
+#include "lipscope/cli/measured_table.h"
 #include "lipscope/cli/output.h"
+#include "lipscope/cli/points.h"
 #include "lipscope/cli/subject.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/experiments/experiment.h"
@@ -17,7 +19,7 @@ using nlohmann::ordered_json;
 
 struct Options {
   std::string name = "list";
-  std::string model;
+  std::string model, text;
   ExperimentOptions experiment;
   OutputOptions output;
 };
@@ -44,8 +46,10 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--model", o.model,
                  "a Hugging Face folder of GPT-2 or BERT whose heads are taken "
                  "in place of a small made-up one (castin-adversarial, "
-                 "layer-norm)")
+                 "castin-real, layer-norm)")
       ->type_name("DIR");
+  app.add_option("--text", o.text, "a text that the model reads (castin-real)")
+      ->type_name("FILE");
   const char* group = "How hard to try";
   app.add_flag("--full", o.experiment.full,
                "the whole size of the paper: minutes to hours")
@@ -102,6 +106,12 @@ class Reproducing final {
       : o_(std::move(options)),
         experiment_(experiment_called(o_.name)),
         records_(o_.output) {
+    if (!o_.text.empty() && (o_.model.empty() || !experiment_.reads_text))
+      throw InputError(fmt::format(
+          "--text {}: {}", o_.text,
+          experiment_.reads_text
+              ? "a text is for a model with its tokenizer; give --model DIR"
+              : experiment_.name + " reads no text"));
     if (o_.model.empty()) return;
     if (!experiment_.reads_model)
       throw InputError(fmt::format("--model {}: {} reads no model", o_.model,
@@ -111,21 +121,30 @@ class Reproducing final {
     subject_ = load_subject(source);
     o_.experiment.model = &*subject_->model;
     o_.experiment.model_name = subject_->name;
+    source.text = o_.text;
+    if (!o_.text.empty())
+      o_.experiment.ids = read_tokens(source, *subject_->model).ids;
   }
 
   int run() {
     // the questions are counted before the first is answered
     Index questions = 0;
-    experiment_.run(
-        o_.experiment,
-        {[](const Figure&) {}, [&](const Row&, const Answer&) { ++questions; },
-         [](const std::string&) {}});
+    experiment_.run(o_.experiment, {[](const Figure&) {},
+                                    [&](const Row&, const Answer&) {
+                                      ++questions;
+                                      return std::optional<double>();
+                                    },
+                                    [](const Row&, const GrowthFit&) {},
+                                    [](const std::string&) {}});
     progress_ = std::make_unique<Progress>(questions, o_.output.quiet);
     experiment_.run(
         o_.experiment,
         {[&](const Figure& figure) { open(figure); },
          [&](const Row& question, const Answer& answer) {
-           ask(question, answer);
+           return ask(question, answer);
+         },
+         [&](const Row& of, const GrowthFit& fit) {
+           records_.add(GrowthRecord{asked(of), fit});
          },
          [&](const std::string& doing) { progress_->show(done_, doing); }});
     progress_.reset();
@@ -154,7 +173,8 @@ class Reproducing final {
     Record r;
     r.command = "reproduce";
     r.model = row.model;
-    if (row.layer) r.model_sha256 = subject_->sha256;
+    if (row.layer && subject_ && row.model == subject_->name)
+      r.model_sha256 = subject_->sha256;
     r.layer = row.layer;
     r.head = row.head;
     r.map = row.map;
@@ -165,7 +185,7 @@ class Reproducing final {
     r.d = row.d;
     r.radius_max = row.radius;
     r.scope = row.scope;
-    r.dtype = "f64";
+    r.dtype = row.dtype;
     r.seed = o_.experiment.seed;
     r.parameters = {{"experiment", figure_.name},
                     {"series", row.series},
@@ -175,7 +195,7 @@ class Reproducing final {
     return r;
   }
 
-  void ask(const Row& question, const Answer& answer) {
+  std::optional<double> ask(const Row& question, const Answer& answer) {
     progress_->show(done_, fmt::format("{} at {} = {:.4g}", question.series,
                                        figure_.x_name, question.x));
     Record r = asked(question);
@@ -201,6 +221,8 @@ class Reproducing final {
       keep(records_.shown().back());
     }
     ++done_;
+    const ordered_json& lower = rows_.back()["lower"];
+    return lower.is_null() ? std::nullopt : std::optional(lower.get<double>());
   }
 
   // a line of the table: what was asked stands among what was found
@@ -213,10 +235,15 @@ class Reproducing final {
     rows_.push_back(std::move(record));
   }
 
-  // the figure that is complete
+  // the figure that is complete, and the fits to it
   void print() {
+    const std::vector<ordered_json>& all = records_.fits();
+    const std::vector<ordered_json> fits(
+        all.begin() + static_cast<std::ptrdiff_t>(fits_printed_), all.end());
+    fits_printed_ = all.size();
     if (!rows_.empty())
-      records_.print(figure_table(figure_, rows_, records_.quiet()));
+      records_.print(figure_table(figure_, rows_, records_.quiet()) +
+                     growth_table(fits, records_.quiet()) + "\n");
     rows_.clear();
   }
 
@@ -227,6 +254,7 @@ class Reproducing final {
   std::unique_ptr<Progress> progress_;
   Figure figure_;
   std::vector<ordered_json> rows_;  // of this figure
+  std::size_t fits_printed_ = 0;
   Index done_ = 0;
 };
 

@@ -17,7 +17,7 @@ struct SelectionOptions {
   std::string heads = "all";
   std::string mask = "auto";
   std::string norm = "2";
-  bool norms = true;        ///< whether the command has a choice of norms
+  bool norms = true;  ///< whether the command has a choice of norms
 };
 
 void declare_selection(CLI::App& app, SelectionOptions& options);

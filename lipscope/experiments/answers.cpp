@@ -1,6 +1,7 @@
 #include "lipscope/experiments/answers.h"
 
 #include <cmath>
+#include <utility>
 
 #include "lipscope/core/errors.h"
 
@@ -68,6 +69,13 @@ std::optional<Bound> named_bound(const std::vector<Bound>& bounds,
   return std::nullopt;
 }
 
+Construction named_construction(std::vector<Construction> all,
+                                const std::string& name) {
+  for (Construction& c : all)
+    if (c.name == name) return std::move(c);
+  throw RunError(fmt::format("these weights have no input '{}'", name));
+}
+
 std::vector<double> geometric(double first, double last, int count) {
   std::vector<double> all;
   for (int i = 0; i < count; ++i)
@@ -75,12 +83,11 @@ std::vector<double> geometric(double first, double last, int count) {
   return all;
 }
 
-std::vector<Index> shown_layers(const ExperimentOptions& o) {
-  const Index count = o.model->config.layers;
+std::vector<Index> shown_layers(const Model& model, bool all) {
+  const Index count = model.config.layers;
   std::vector<Index> layers;
   for (Index l = 0; l < count; ++l)
-    if (o.full || l == 0 || l == count / 2 || l == count - 1)
-      layers.push_back(l);
+    if (all || l == 0 || l == count / 2 || l == count - 1) layers.push_back(l);
   return layers;
 }
 

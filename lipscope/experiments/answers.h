@@ -33,12 +33,16 @@ void answer_above(Row& row, const std::optional<Bound>& bound);
 std::optional<Bound> named_bound(const std::vector<Bound>& bounds,
                                  const std::string& name);
 
+/// The construction of that name; RunError where there is none.
+Construction named_construction(std::vector<Construction> all,
+                                const std::string& name);
+
 /// So many numbers from first to last, each the same multiple of the one
 /// before.
 std::vector<double> geometric(double first, double last, int count);
 
 /// The model's first, middle and last layer, or all of them.
-std::vector<Index> shown_layers(const ExperimentOptions& options);
+std::vector<Index> shown_layers(const Model& model, bool all);
 
 /// InputError where the model rotates tokens by position: the experiments that
 /// make tokens from the score form have none for that.

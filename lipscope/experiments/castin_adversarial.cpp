@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lipscope/core/errors.h"
 #include "lipscope/experiments/answers.h"
 #include "lipscope/model/layer.h"
 #include "lipscope/theory/bounds.h"
@@ -21,15 +20,6 @@ struct Case {
   SearchOptions search;
 };
 
-// √n(…) while n ≲ e^{2γR²}: one token that all others look at
-Construction growth(const Case& c, const AttentionOptions& options, Index n) {
-  for (Construction& made :
-       constructions(c.weights, options, ball(c.radius), n))
-    if (made.name == "growth") return std::move(made);
-  throw RunError(fmt::format("castin-adversarial: {} has no growth at {}",
-                             c.row.model, c.where));
-}
-
 void sweep(const Case& c, Mask mask, const ExperimentOptions& o,
            const Notebook& book) {
   const AttentionOptions options{
@@ -47,9 +37,12 @@ void sweep(const Case& c, Mask mask, const ExperimentOptions& o,
                                 .n = n,
                                 .radius = c.radius * (1 + 1e-12)});
     };
+    // one token that all others look at
     std::optional<Construction> made;
     const auto tokens = [&]() -> const Construction& {
-      if (!made) made = growth(c, options, n);
+      if (!made)
+        made = named_construction(
+            constructions(c.weights, options, ball(c.radius), n), "growth");
       return *made;
     };
     row.series = "construction";
@@ -151,7 +144,7 @@ std::vector<Index> shown_heads(const AttentionWeights& w, bool all) {
 
 void heads_of_model(const ExperimentOptions& o, const Notebook& book) {
   require_no_rope(o);
-  for (const Index l : shown_layers(o)) {
+  for (const Index l : shown_layers(*o.model, o.full)) {
     const AttentionWeights weights =
         load_layer(*o.model, l, MapName::attn).attention;
     const std::optional<NormWeights> norm = load_input_norm(*o.model, l);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lipscope/model/model.h"
+#include "lipscope/report/growth.h"
 
 /// The figures and tables of the papers, made again. An experiment asks
 /// questions one by one; who runs it answers those it wants answered, and keeps
@@ -37,6 +38,7 @@ struct Row {
   Index n = 0, d = 0;
   std::optional<double> radius = {};  ///< of the tokens, or of their ball
   std::string scope = "input";
+  std::string dtype = "f64";     ///< in which the tokens were made
   NamedNumbers parameters = {};  ///< what else is asked
 
   std::optional<double> lower = {};
@@ -57,7 +59,12 @@ struct Notebook {
   std::function<void(const Figure&)> open;
   /// A question with what would answer it. Whether that is called, and when, is
   /// for the notebook to say: it may know the answer, or count the questions.
-  std::function<void(const Row& question, const Answer& answer)> ask;
+  /// Returns what is known from below then.
+  std::function<std::optional<double>(const Row& question,
+                                      const Answer& answer)>
+      ask;
+  /// How the answers from below to a series grow.
+  std::function<void(const Row& of, const GrowthFit& fit)> fit;
   /// What is being done within an answer, for a progress bar.
   std::function<void(const std::string& doing)> tell;
 };
@@ -68,12 +75,14 @@ struct ExperimentOptions {
   int threads = 0;               ///< 0: all cores
   const Model* model = nullptr;  ///< for experiments that read one
   std::string model_name = {};
+  std::vector<Index> ids = {};  ///< a text, as the model counts its tokens
 };
 
 struct Experiment {
   std::string name;
   std::string sentence;  ///< what it shows, and whose it is
   bool reads_model = false;
+  bool reads_text = false;
   std::function<void(const ExperimentOptions&, const Notebook&)> run;
 };
 
@@ -96,6 +105,10 @@ void dot_product_unbounded(const ExperimentOptions& options,
 /// √n and its end at n ~ e^{2γR²}, masked and unmasked [Castin24].
 void castin_adversarial(const ExperimentOptions& options,
                         const Notebook& notebook);
+
+/// Local constants at the inputs that a text leads a BERT or GPT-2 to, and at
+/// those of the same architecture with random weights [Castin24].
+void castin_real(const ExperimentOptions& options, const Notebook& notebook);
 
 /// Two atoms of unequal masses at ±R, against both mean-field bounds, as R
 /// grows [Castin24].

@@ -7,35 +7,39 @@ const std::vector<Experiment>& experiments() {
       {"kim-tightness",
        "L2 attention nearly attains its bound in the inf-norm, up to 1001 "
        "tokens [Kim21]",
-       false, kim_tightness},
+       false, false, kim_tightness},
       {"kim-inversion",
        "residual L2 attention is inverted by fixed point, dot-product "
        "attention on wide inputs is not [Kim21]",
-       false, kim_inversion},
+       false, false, kim_inversion},
       {"dot-product-unbounded",
        "at X = (0, t, -t) dot-product attention reacts like t^2, L2 attention "
        "does not [Kim21]",
-       false, dot_product_unbounded},
+       false, false, dot_product_unbounded},
       {"castin-adversarial",
        "the constant grows like the root of the length, then no more; masked "
        "and unmasked [Castin24]",
-       true, castin_adversarial},
+       true, false, castin_adversarial},
+      {"castin-real",
+       "trained and untrained models over a text: the constant against the "
+       "length, with fits [Castin24]",
+       true, true, castin_real},
       {"castin-meanfield",
        "two atoms of unequal masses against the bounds over measures, as the "
        "radius grows [Castin24]",
-       false, castin_meanfield},
+       false, false, castin_meanfield},
       {"large-radius",
        "scaled up, an input ends at a constant that counts tokens, after "
        "transients [Castin24]",
-       false, large_radius},
+       false, false, large_radius},
       {"layer-norm",
        "the same heads with a norm layer ahead stay bounded where without it "
        "they grow [Castin24]",
-       true, layer_norm_experiment},
+       true, false, layer_norm_experiment},
       {"mass-splitting",
        "tokens that may be cut react more than tokens that move whole "
        "[Castin23]",
-       false, mass_splitting},
+       false, false, mass_splitting},
   };
   return all;
 }

@@ -8,13 +8,6 @@ namespace {
 
 const AttentionOptions tied{.kind = Kind::l2, .threads = 1};
 
-// one token at 0 and half of the others at each of ±√(p+1)
-Construction closed_form(const AttentionWeights& weights, Index n) {
-  for (Construction& c : constructions(weights, tied, everywhere(), n))
-    if (c.name == "kim") return std::move(c);
-  throw std::logic_error("kim_tightness: no construction");
-}
-
 // Σ_j |J_0j|: the row of the token at 0, one of those that the norm is the
 // largest of
 double row_sum(const AttentionWeights& weights, const Matrix& x) {
@@ -54,7 +47,8 @@ void kim_tightness(const ExperimentOptions& o, const Notebook& book) {
             .d = 1,
             .scope = "everywhere"};
     book.ask(row, [&](Row& r) {
-      const Construction c = closed_form(one, n);
+      const Construction c =
+          named_construction(constructions(one, tied, everywhere(), n), "kim");
       r.lower = row_sum(one, c.x);
       r.lower_by = "construction, row-sum";
       r.details.emplace_back("formula", c.predicted.value());

@@ -151,7 +151,7 @@ void layer_norm_experiment(const ExperimentOptions& o, const Notebook& book) {
     return;
   }
   require_no_rope(o);
-  for (const Index l : shown_layers(o)) {
+  for (const Index l : shown_layers(*o.model, o.full)) {
     const std::optional<NormWeights> norm = load_input_norm(*o.model, l);
     if (!norm) continue;
     const LayerWeights layer = load_layer(*o.model, l, MapName::attn);

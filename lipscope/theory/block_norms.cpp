@@ -1,10 +1,12 @@
 #include "lipscope/theory/block_norms.h"
 
+#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
 
 #include "lipscope/core/gemm.h"
 #include "lipscope/core/parallel.h"
+#include "lipscope/theory/lane.h"
 #include "lipscope/theory/magnitude.h"
 #include "lipscope/theory/norms.h"
 
@@ -38,41 +40,178 @@ Matrix query_part(const LayerParts& l, const LayerAt& at, Index i, Index h,
   return l.query.middleCols(h * l.k, l.k) * c;
 }
 
-// one head: rows of N
-Matrix norms_of_one_head(const LayerParts& l, const LayerAt& at) {
-  const Index n = at.x.rows();
-  // values and their weights as F leaves them
+// What one head's blocks take of the weights. With values as F leaves them, in
+// a basis Q where their Gram matrix is all but diagonal, block ij without its
+// query part is P_ij(V + w_iᵀz), z = v_j − v̄_i.
+struct OneHead {
+  Matrix value;      // V = W_V F Q, [d×w]
+  Matrix rotation;   // F Q
+  Gram gram;         // VᵀV
+  Vector diagonal;   // of it
+  double off = 0.0;  // ‖the rest of it‖, with its error
+  double stretch;    // 1/σ_min(Q)
+  Gram query;        // W_QᵀW_Q
+  Matrix mixed;      // W_QᵀV [k×w]
+};
+
+OneHead one_head(const LayerParts& l) {
+  OneHead out;
   const Matrix f = l.projected ? factor_above(gram_of_rows(l.output))
                                : Matrix(Matrix::Identity(l.w, l.w));
-  const Matrix value = l.value * f;
-  const Matrix vf = at.v * f;
-  const Gram gram = gram_of_columns(value);
+  const Matrix unturned = l.value * f;
+  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(
+      gram_of_columns(unturned).g);
+  const Matrix q = eigen.eigenvectors();
+  // ‖B‖ ≤ ‖BQ‖/σ_min(Q), and σ_min(Q)² ≥ 1 − ‖I − QᵀQ‖
+  const double skew =
+      (q.transpose() * q - Matrix::Identity(l.w, l.w)).norm() + 1e-13 * l.w;
+  out.stretch = well_above(1.0 / std::sqrt(1.0 - skew));
+  out.value = unturned * q;
+  out.rotation = f * q;
+  out.gram = gram_of_columns(out.value);
+  out.diagonal = out.gram.g.diagonal();
+  Matrix rest = out.gram.g;
+  rest.diagonal().setZero();
+  out.off = well_above(rest.norm() + out.gram.error);
+  out.query = gram_of_columns(l.query);
+  out.mixed = l.query.transpose() * out.value;
+  return out;
+}
+
+// Numbers λ(M), M = G + aᵀz + zᵀa + p²zᵀz, from above for eight z at a time;
+// G = diag(g), a = wV and p = |w|.
+//
+// With R = (tI − G)⁻¹, α = p² + aRaᵀ, β = aRzᵀ and γ = zRzᵀ, the matrix
+// [−α 1−β; 1−β −γ] is the Schur complement of tI − G in [K⁻¹ Uᵀ; U tI − G],
+// U = (a z), K = [0 1; 1 p²], and that of K⁻¹ is tI − M. K has one eigenvalue
+// of each sign. Counting signs (Haynsworth), tI − M ≻ 0 exactly if
+//
+//   t above all g:           (1 − β)² > αγ, that is β + √(αγ) < 1;
+//   t between the first two: α < 0, γ < 0 and αγ > (1 − β)².
+//
+// With b = a/p + pz, M is (G − aᵀa/p²) + bᵀb, both ⪰ 0: λ(M) is at least |b|²
+// and the second g, and at most |b|² + min(largest g, tr G − |a|²/p²). That
+// interval is halved, by ratio.
+class RankTwo {
+ public:
+  RankTwo(const Vector& g, const Vector& a, double p) : g_(g), a_(a), p_(p) {
+    most_ = g.maxCoeff(&top_);
+    second_ = 1e-6 * most_;  // at least: ratios need something to start from
+    for (Index k = 0; k < g.size(); ++k)
+      if (k != top_) second_ = std::max(second_, g[k]);
+    const double taken = p > 0.0 ? (a / p).squaredNorm() : 0.0;
+    rest_ = std::min(most_, std::max(0.0, g.sum() - taken));
+  }
+
+  // k-th entries of the eight z at z + k·stride
+  Lane operator()(const double* z, Index stride) const {
+    Lane b2 = Lane::Zero();
+    if (p_ > 0.0)
+      for (Index k = 0; k < g_.size(); ++k)
+        b2 += (a_[k] / p_ + p_ * lane_at(z + k * stride)).square();
+    Lane proved = b2 + rest_;
+    Lane least = (b2 > second_).select(b2, Lane::Constant(second_));
+    for (int halving = 0; halving < 7; ++halving) {
+      const Lane t = (least * proved).sqrt();
+      const auto yes = above_all(t, z, stride).eval();
+      proved = yes.select(t, proved);
+      least = yes.select(least, t);
+    }
+    return proved;
+  }
+
+ private:
+  // where tI − M ≻ 0, for certain: not where anything is NaN
+  Eigen::Array<bool, lane_width, 1> above_all(const Lane& t, const double* z,
+                                              Index stride) const {
+    Lane alpha = Lane::Constant(p_ * p_), beta = Lane::Zero(), gamma = beta;
+    for (Index k = 0; k < g_.size(); ++k) {
+      if (k == top_) continue;
+      const Lane inverse = (t - g_[k]).inverse(), zk = lane_at(z + k * stride);
+      const Lane scaled = zk * inverse;
+      alpha += (a_[k] * a_[k]) * inverse;
+      beta += a_[k] * scaled;
+      gamma += zk * scaled;
+    }
+    const Lane inverse = (t - most_).inverse();
+    const Lane z_top = lane_at(z + top_ * stride);
+    const Lane alpha_top = (a_[top_] * a_[top_]) * inverse;
+    const Lane gamma_top = z_top.square() * inverse;
+    beta += a_[top_] * z_top * inverse;
+    // sums err by at most this share of the sums of absolute values, β by that
+    // of the root of their product
+    const double share = 4 * 0x1p-53 * static_cast<double>(g_.size() + 16);
+    const Lane alpha_error = share * (alpha + alpha_top.abs());
+    const Lane gamma_error = share * (gamma + gamma_top.abs());
+    const Lane beta_error = share + (alpha_error * gamma_error).sqrt();
+    alpha += alpha_top;
+    gamma += gamma_top;
+    const Lane outside =
+        ((alpha + alpha_error) * (gamma + gamma_error)).sqrt() + beta +
+        beta_error;
+    const Lane a_left = -alpha - alpha_error, g_left = -gamma - gamma_error;
+    const Lane between =
+        (a_left * g_left).sqrt() - (1 - beta).abs() - beta_error;
+    return (t > most_ && outside < 1.0) ||
+           (t > second_ && t < most_ && a_left > 0.0 && g_left > 0.0 &&
+            between > 0.0);
+  }
+
+  const Vector& g_;
+  const Vector& a_;
+  double p_, most_ = 0.0, second_ = 0.0, rest_ = 0.0;
+  Index top_ = 0;
+};
+
+// one head: rows of N
+Matrix norms_of_one_head(const LayerParts& l, const LayerAt& at) {
+  const Index n = at.x.rows(), w = l.w;
+  const OneHead head = one_head(l);
+  const Matrix values = at.v * head.rotation;
+  const Matrix means = at.p[0] * values;
+  const Matrix pulls = at.q * l.key.transpose();
+  const Matrix turned = pulls * head.value;
+  const Matrix seen_by_query = pulls * l.query;
+  const double trace = std::sqrt(head.gram.g.trace());
+  // λ of a matrix with these parts, and what rounding in them may hide
+  const auto norm = [&](double lambda, double size) {
+    return std::sqrt(lambda + head.off + 1e-12 * size * size) * head.stretch;
+  };
 
   Matrix norms = Matrix::Zero(n, n);
   parallel_for(n, l.threads, [&](Index i) {
-    const RowOfBlocks row = row_of_blocks(l, at, i);
-    const Row pull = row.pull.row(0);
-    const Row mean = row.mean.row(0) * f;
-    const Row turned = pull * value;
-    const double pull2 = pull.squaredNorm();
-    for (Index j = 0; j < visible(l.mask, i, n); ++j) {
-      const Row z = vf.row(j) - mean;
-      if (i == j) {
-        Matrix block = at.p[0](i, i) * (value + pull.transpose() * z) +
-                       query_part(l, at, i, 0, row.mean.row(0)) * f;
-        norms(i, i) = weight_norm_above(block);
-        continue;
-      }
-      // (V + wᵀz)ᵀ(V + wᵀz), up to P_ij²
-      Matrix g = gram.g;
-      g.noalias() += turned.transpose() * z;
-      g.noalias() += z.transpose() * turned;
-      g.noalias() += pull2 * z.transpose() * z;
-      const double size =
-          std::sqrt(gram.g.trace()) + std::sqrt(pull2) * z.norm();
-      const double error = gram.error + 1e-12 * size * size;
-      norms(i, j) = at.p[0](i, j) * std::sqrt(eigenvalue_above(g, error));
+    const Row pull = pulls.row(i), p = at.p[0].row(i);
+    const Vector a = turned.row(i);
+    const double length = pull.norm();
+    const Index seen = visible(l.mask, i, n);
+    Matrix z = Matrix::Zero(w, in_lanes(seen));  // v_j − v̄_i as columns
+    z.leftCols(seen) =
+        (values.topRows(seen).rowwise() - means.row(i)).transpose();
+    const Vector sizes = z.colwise().norm();
+    const RankTwo rank_two(head.diagonal, a, length);
+    for (Index j = 0; j < seen; j += lane_width) {
+      const Lane lambda = rank_two(&z(0, j), z.cols());
+      for (Index m = j; m < std::min(seen, j + lane_width); ++m)
+        norms(i, m) = p[m] * norm(lambda[m - j], trace + length * sizes[m]);
     }
+    // block ii: its Gram matrix, with W_QC for the query part
+    const Matrix c = at.k.topRows(seen).transpose() *
+                     (z.leftCols(seen) * p.head(seen).asDiagonal()).transpose();
+    const Row own = z.col(i).transpose();
+    const Matrix through = head.query.g * c;
+    Matrix cross = p[i] * p[i] * (0.5 * head.gram.g + a * own);
+    cross.noalias() += p[i] * head.mixed.transpose() * c;
+    cross.noalias() += p[i] * own.transpose() * (seen_by_query.row(i) * c);
+    cross.noalias() += 0.5 * c.transpose() * through;
+    Matrix g = cross + cross.transpose();
+    g += (p[i] * length) * (p[i] * length) * own.transpose() * own;
+    const double size = p[i] * (trace + length * sizes[i]) +
+                        std::sqrt(head.query.g.trace()) * c.norm();
+    // λ(g)² = λ(g²)
+    const double rounding =
+        4 * 0x1p-53 * static_cast<double>(w + 4) * g.squaredNorm();
+    norms(i, i) =
+        norm(std::sqrt(power_eigenvalue_above(g * g, rounding)), size);
   });
   return norms;
 }
@@ -117,9 +256,12 @@ Matrix norms_of_layer(const LayerParts& l, const LayerAt& at) {
 
 }  // namespace
 
+Matrix norms_of_blocks_above(const LayerParts& l, const LayerAt& at) {
+  return l.heads == 1 ? norms_of_one_head(l, at) : norms_of_layer(l, at);
+}
+
 double block_norms_above(const LayerParts& l, const LayerAt& at) {
-  return nonnegative_norm_above(l.heads == 1 ? norms_of_one_head(l, at)
-                                             : norms_of_layer(l, at));
+  return nonnegative_norm_above(norms_of_blocks_above(l, at));
 }
 
 }  // namespace lipscope

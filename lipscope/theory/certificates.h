@@ -27,7 +27,7 @@ std::string name_of(Certificate which);
 /// added up as in bounds.h. own_split and own_blocks bound the whole layer.
 ///
 /// own_blocks costs n² norms of matrices [d×e] for several heads (seconds at
-/// n = 32, d = 384), and of [w×w] for one.
+/// n = 32, d = 384), and for one about as much as measuring.
 class LocalCertificates {
  public:
   /// The options as for the map that is measured: mask, heads, projection,

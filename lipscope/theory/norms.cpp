@@ -68,7 +68,8 @@ Guess guess_eigenvalue(const Matrix& g) {
 
 // whether Cholesky runs through on tI − G
 bool confirmed(const Matrix& g, double t) {
-  Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic> rest = -g;
+  // the transpose of rows is columns: a copy in order
+  Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic> rest = -g.transpose();
   rest.diagonal().array() += t;
   Eigen::LLT<Eigen::Ref<decltype(rest)>> llt(rest);
   return llt.info() == Eigen::Success;
@@ -119,9 +120,22 @@ Gram gram_of_columns(const Matrix& w) {
 
 Gram gram_of_rows(const Matrix& w) { return gram_of_columns(w.transpose()); }
 
-double weight_norm_above(const Matrix& w) {
+double power_eigenvalue_above(const Matrix& s, double error) {
+  // the product errs by γ‖S‖_F² in the Frobenius norm, and ‖S‖_F² = tr(SᵀS) is
+  // at most √n‖SᵀS‖_F
+  const double n = static_cast<double>(s.cols());
+  const Matrix square = s.transpose() * s;
+  const double slack = sum_slack(s.rows()) * (std::sqrt(n) + n + 2.0);
+  return well_above(std::sqrt(square.norm() * (1.0 + slack)) + error);
+}
+
+namespace {
+
+// f of the smaller Gram matrix of W, at size one; and the root of it
+template <class Eigenvalue>
+double norm_by(const Matrix& w, const Eigenvalue& f) {
   if (w.size() == 0) return 0.0;
-  require(w.allFinite(), "weight_norm_above: the [{}x{}] matrix is not finite",
+  require(w.allFinite(), "weight norm: the [{}x{}] matrix is not finite",
           w.rows(), w.cols());
   const double most = w.cwiseAbs().maxCoeff();
   if (most == 0.0) return 0.0;
@@ -129,7 +143,17 @@ double weight_norm_above(const Matrix& w) {
   const Matrix scaled = w / scale;
   const Gram gram =
       w.rows() >= w.cols() ? gram_of_columns(scaled) : gram_of_rows(scaled);
-  return above(scale * above(std::sqrt(eigenvalue_above(gram.g, gram.error))));
+  return above(scale * above(std::sqrt(f(gram.g, gram.error))));
+}
+
+}  // namespace
+
+double weight_norm_above(const Matrix& w) {
+  return norm_by(w, eigenvalue_above);
+}
+
+double power_norm_above(const Matrix& w) {
+  return norm_by(w, power_eigenvalue_above);
 }
 
 Matrix factor_above(const Gram& gram) {

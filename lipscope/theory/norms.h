@@ -16,10 +16,15 @@
 /// reciprocal in place of a division.
 namespace lipscope {
 
-/// λ_max(G) from above, for a symmetric G (its lower triangle is read) that
+/// λ_max(G) from above, for a symmetric G (one triangle is proved) that
 /// stands for a matrix within `error` of it in the 2-norm. 0 at least. Where
 /// nothing better can be proved it is the largest absolute row sum.
 double eigenvalue_above(const Matrix& g, double error = 0.0);
+
+/// ‖S‖₂, and so λ_max of a symmetric S, that stands for a matrix within `error`
+/// of it: ‖SᵀS‖_F^{1/2}, a product of S alone. That is above by a factor of at
+/// most rank^{1/4}, and by far less where one eigenvalue leads.
+double power_eigenvalue_above(const Matrix& s, double error = 0.0);
 
 /// A Gram matrix, and how far it is from the exact one in the 2-norm: forming
 /// sums of p products errs by at most p u/(1 − p u) ‖W‖_F² [Higham02].
@@ -33,6 +38,9 @@ Gram gram_of_rows(const Matrix& w);     ///< WWᵀ
 
 /// ‖W‖₂, from the smaller of WᵀW and WWᵀ. Without columns or rows it is 0.
 double weight_norm_above(const Matrix& w);
+
+/// ‖W‖₂ as ‖(WᵀW)²‖_F^{1/4}: quicker, and above by at most rank^{1/8}.
+double power_norm_above(const Matrix& w);
 
 /// F with FFᵀ ⪰ G for the exact Gram matrix G: in ‖X Y‖² = ‖Xᵀ(YYᵀ)X‖-like
 /// forms F may stand in place of the long factor. The Cholesky factor of

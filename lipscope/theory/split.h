@@ -27,6 +27,9 @@ struct SplitWeights {
   double norm_value = 0.0;  ///< ‖W_V‖₂
   double norm_output = 1.0;
   std::vector<double> head_query, head_output;
+  /// ‖W_V^hᵀW_V^g‖, and if projected ‖W_O^hW_O^gᵀ‖, from above, [H×H]
+  Matrix value_blocks, output_blocks;
+  Matrix output_factor;  ///< if projected: FFᵀ ⪰ W_OW_Oᵀ, lower triangular
 };
 
 SplitWeights split_weights(const LayerParts& layer);
@@ -43,31 +46,44 @@ SplitWeights split_weights(const LayerParts& layer);
 ///   [ Σ c_hV_h      Σ r_hᵀ⊗V_h ]          its norm is at most that of the
 ///   [ Σ s_h⊗V_h     Σ E_h⊗V_h  ] ,        2×2 matrix of the norms.
 ///
-/// The first is computed. For the others, with any diagonal T > 0 constant on
-/// heads, Σ R_h⊗V_h is W_V T⁻¹, then T(…)T, then T⁻¹W_O, so that
+/// The first is computed, as ‖W_V C F‖, C = diag(c_h), FFᵀ ⪰ W_OW_Oᵀ. For the
+/// others, with any diagonal S > 0 constant on heads, Σ R_h⊗V_h is W_V S, then
+/// S⁻¹(…)S⁻¹, then S W_O, so that
 ///
 ///   ‖Σ E_h⊗V_h‖² ≤ λ(S W_VᵀW_V S) λ(S W_OW_Oᵀ S),  S² = ‖E_h‖
 ///   ‖Σ r_hᵀ⊗V_h‖² ≤ λ(S⁻¹(ϱ∘W_VᵀW_V)S⁻¹) λ(S W_OW_Oᵀ S), ϱ_hg = r_h·r_g
 ///
-/// and the mirror image for s; ∘ is entry by entry on blocks. S is any: one S,
-/// from the largest of the three for each head, serves all, and the first form
-/// then has a factor max_h ‖E_h‖/S_h².
+/// and the mirror image for s; ∘ is entry by entry on blocks. S² = |r_h| for
+/// the second. A block matrix is no larger than the matrix of its blocks'
+/// norms: all these λ are taken of H×H matrices ≥ 0, made of |ϱ| and the block
+/// norms of the two Gram matrices.
 ///
-/// That takes norms of matrices as large as the weights. Below 24 tokens, where
-/// measuring is quicker than that, it is ‖W_V‖‖W_O‖ max_h‖P^h‖ after all.
+/// Below 24 tokens, where measuring is quicker than even the first, it is
+/// ‖W_V‖‖W_O‖ max_h‖P^h‖ after all.
 double value_path_above(const LayerParts& layer, const SplitWeights& split,
                         const LayerAt& at);
 
-/// ‖N‖: the key and query paths together, from above.
+/// P^h x^h for all heads, x^h [n×·] side by side.
+Matrix head_means(const LayerParts& layer, const LayerAt& at, const Matrix& x);
+
+/// The norms of all key blocks, from above; `means` has the v̄_i.
 ///
 /// A key block is Σ_h w_i^hᵀ P^h_ij (v_j^h − v̄_i^h)W_O^h, of rank at most H,
-/// and its norm² is λ(RᵀDGDR) with RRᵀ = Γ_i, Γ_i the H×H Gram matrix of the
+/// and its norm² is λ(FᵀDGDF) with FFᵀ = Γ_i, Γ_i the H×H Gram matrix of the
 /// w_i^h, G that of the (v_j^h − v̄_i^h)W_O^h and D = diag(P^h_ij). For S ⪰ 0,
 /// λ(S) ≤ ‖S²‖_F^{1/2}.
+Matrix key_blocks_above(const LayerParts& layer, const SplitWeights& split,
+                        const LayerAt& at, const Matrix& means);
+
+/// The norms of the query blocks, from above.
 ///
-/// For the query block each C_i^h is cut into Q(QᵀC) with a few columns and a
-/// rest; the former is the same problem in rank·H dimensions, the rest is at
+/// Each C_i^h is cut into QᵀB with a few rows in Q and B, and a rest; the
+/// former is the same problem as for keys in rank·H dimensions, the rest is at
 /// most min(Σ_h‖W_Q^h‖‖rest_h‖‖W_O^h‖, ‖W_Q‖ max_h‖rest_h‖ ‖W_O‖).
+Vector query_blocks_above(const LayerParts& layer, const SplitWeights& split,
+                          const LayerAt& at);
+
+/// ‖N‖: the key and query paths together, from above.
 double score_paths_above(const LayerParts& layer, const SplitWeights& split,
                          const LayerAt& at);
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "lipscope/core/gemm.h"
 #include "lipscope/core/parallel.h"
@@ -17,18 +18,63 @@ Vector spread(const Vector& heads, Index width) {
   return out;
 }
 
-// λ_max of t_h G_hg t_g, or of its entry-by-entry product with a Gram matrix of
-// the heads; weights enter as [H×H]
-double scaled_eigenvalue(const Gram& gram, const Matrix& weights, Index width) {
-  Matrix g = gram.g;
-  for (Index a = 0; a < weights.rows(); ++a)
-    for (Index b = 0; b < weights.rows(); ++b)
-      g.block(a * width, b * width, width, width) *= weights(a, b);
-  // an error E of G becomes W∘E, and ‖W∘E‖ ≤ max W_hh ‖E‖ for W ⪰ 0 (Schur);
-  // 1e-12 is for the rounding of W and of the product
-  const double most = weights.diagonal().maxCoeff();
-  return eigenvalue_above(g,
-                          well_above(most * (gram.error + 1e-12 * gram.size)));
+// ‖W_V C W_O‖ for C = diag(c), c constant on heads: √λ(AᵀG_VA), A = C F
+double corner_above(const LayerParts& l, const SplitWeights& split,
+                    const Vector& corner) {
+  const Vector c = spread(corner, l.w);
+  const Index size = c.size();
+  if (!l.projected) {
+    const Matrix g = c.asDiagonal() * split.value.g * c.asDiagonal();
+    const double most = c.cwiseAbs2().maxCoeff();
+    return std::sqrt(eigenvalue_above(
+        g, well_above(most * (split.value.error + 1e-14 * split.value.size))));
+  }
+  const Matrix a = c.asDiagonal() * split.output_factor;
+  // A is lower triangular, and half of AᵀG_VA is enough: strip by strip
+  Matrix turned(size, size), s = Matrix::Zero(size, size);
+  constexpr Index strip = 96;
+  for (Index j = 0; j < size; j += strip) {
+    const Index cols = std::min(strip, size - j);
+    gemm(as_is(view(split.value.g, {0, j, size, size - j})),
+         as_is(view(a, {j, j, size - j, cols})),
+         view(turned, {0, j, size, cols}));
+  }
+  for (Index i = 0; i < size; i += strip) {
+    const Index rows = std::min(strip, size - i), below = size - i;
+    gemm(transposed(view(a, {i, i, below, rows})),
+         as_is(view(std::as_const(turned), {i, 0, below, i + rows})),
+         view(s, {i, 0, rows, i + rows}));
+  }
+  s.triangularView<Eigen::StrictlyUpper>() = s.transpose();
+  // G_V errs, and two products of `size` terms round
+  const double length2 = a.squaredNorm();
+  const double rounding = 4 * 0x1p-53 * static_cast<double>(size + 4);
+  return std::sqrt(eigenvalue_above(
+      s,
+      well_above(length2 * (split.value.error + rounding * split.value.size))));
+}
+
+// λ_max of W∘M for H×H matrices ≥ 0
+double weighted(const Matrix& weights, const Matrix& blocks) {
+  return nonnegative_norm_above(weights.cwiseProduct(blocks));
+}
+
+// |ϱ|, ϱ_hg = r_h·r_g from above
+Matrix overlaps(const Matrix& rows) {
+  const Vector lengths = rows.rowwise().norm();
+  const Matrix products = rows * rows.transpose();
+  return products.cwiseAbs() + 1e-12 * lengths * lengths.transpose();
+}
+
+// ‖Σ r_hᵀ⊗V_h‖ from |ϱ|; near and far are the block norms of the weights on
+// the side of r and of the others
+double thin_above(const Matrix& overlap, const Matrix& near,
+                  const Matrix& far) {
+  const Vector s = overlap.diagonal().cwiseSqrt().cwiseMax(1e-9).cwiseSqrt();
+  const Vector inverse = s.cwiseInverse();
+  return std::sqrt(
+      weighted(overlap.cwiseProduct(inverse * inverse.transpose()), near) *
+      weighted(s * s.transpose(), far));
 }
 
 // leading directions of all P^h together: power steps on Σ_h μ_h P^hᵀP^h. Any
@@ -104,50 +150,26 @@ double value_path_above(const LayerParts& l, const SplitWeights& split,
   const Parts parts =
       parts_of(at.p, leading(at.p, mu / mu.maxCoeff()), l.threads);
 
-  Vector s = parts.rest.array() + 1e-9;
-  for (Index h = 0; h < H; ++h)
-    s[h] = std::sqrt(
-        std::max({s[h], parts.row.row(h).norm(), parts.col.row(h).norm()}));
-  const Vector inverse = s.cwiseInverse();
-  const Matrix rows = parts.row * parts.row.transpose();
-  const Matrix cols = parts.col * parts.col.transpose();
-  const Matrix ones = s * s.transpose();
-  const Matrix inverse_ones = inverse * inverse.transpose();
-
-  double corner = 0.0, v = 0.0, o = 0.0, v_row = 0.0, o_col = 0.0, rest = 0.0;
-  const auto corner_norm = [&] {
-    const Vector c = spread(parts.corner, l.w);
-    Matrix scaled = l.value * c.asDiagonal();
-    if (l.projected) scaled = product(as_is(scaled), as_is(l.output), 1);
-    corner = weight_norm_above(scaled) + 1e-13 * scaled.norm();
-  };
-  if (!l.projected) {
-    // heads side by side: all of S goes to W_V, and the two thin parts are
-    // exact
-    const Matrix lengths = cols.diagonal().cwiseSqrt();
-    const Matrix rests = parts.rest * parts.rest.transpose();
-    corner_norm();
-    v_row = std::sqrt(scaled_eigenvalue(split.value, rows, l.w));
-    o_col = std::sqrt(
-        scaled_eigenvalue(split.value, lengths * lengths.transpose(), l.w));
-    rest = std::sqrt(scaled_eigenvalue(split.value, rests, l.w));
-    return well_above(norm_of_two_by_two(corner, v_row, o_col, rest));
+  const Matrix rows = overlaps(parts.row), cols = overlaps(parts.col);
+  const double corner = corner_above(l, split, parts.corner);
+  double row = 0.0, col = 0.0, rest = 0.0;
+  if (l.projected) {
+    const Vector root = parts.rest.cwiseSqrt();
+    const Matrix shares = root * root.transpose();
+    row = thin_above(rows, split.value_blocks, split.output_blocks);
+    col = thin_above(cols, split.output_blocks, split.value_blocks);
+    rest = std::sqrt(weighted(shares, split.value_blocks) *
+                     weighted(shares, split.output_blocks));
+  } else {
+    // heads side by side: all of S goes to W_V
+    const Vector lengths = cols.diagonal().cwiseSqrt();
+    row = std::sqrt(weighted(rows, split.value_blocks));
+    col =
+        std::sqrt(weighted(lengths * lengths.transpose(), split.value_blocks));
+    rest = std::sqrt(
+        weighted(parts.rest * parts.rest.transpose(), split.value_blocks));
   }
-  parallel_for(5, l.threads, [&](Index task) {
-    if (task == 0) corner_norm();
-    if (task == 1) v = scaled_eigenvalue(split.value, ones, l.w);
-    if (task == 2) o = scaled_eigenvalue(split.output, ones, l.w);
-    if (task == 3)
-      v_row =
-          scaled_eigenvalue(split.value, rows.cwiseProduct(inverse_ones), l.w);
-    if (task == 4)
-      o_col =
-          scaled_eigenvalue(split.output, cols.cwiseProduct(inverse_ones), l.w);
-  });
-  // ‖E_h‖ ≤ S_h², and less where another part decided S_h
-  rest = std::sqrt(v * o) * parts.rest.cwiseQuotient(s.cwiseAbs2()).maxCoeff();
-  return well_above(norm_of_two_by_two(corner, std::sqrt(v_row * o),
-                                       std::sqrt(v * o_col), rest));
+  return well_above(norm_of_two_by_two(corner, row, col, rest));
 }
 
 }  // namespace lipscope

@@ -15,7 +15,11 @@ std::vector<std::pair<std::string, Row>> questions(const Experiment& e,
   std::string figure;
   e.run({.full = full, .threads = 1},
         {[&](const Figure& f) { figure = f.name; },
-         [&](const Row& r, const Answer&) { asked.emplace_back(figure, r); },
+         [&](const Row& r, const Answer&) {
+           asked.emplace_back(figure, r);
+           return std::optional<double>();
+         },
+         [](const Row&, const GrowthFit&) { FAIL() << "a fit to nothing"; },
          [](const std::string&) {}});
   return asked;
 }
@@ -25,8 +29,10 @@ TEST(Experiments, AskEachQuestionOnceAndSayWhatItIsAbout) {
     for (const bool full : {false, true}) {
       std::set<std::string> seen;
       for (const auto& [figure, r] : questions(e, full)) {
-        const std::string place =
+        std::string place =
             fmt::format("{} | {} | {:.17g}", figure, r.series, r.x);
+        for (const auto& [name, value] : r.parameters)
+          place += fmt::format(" | {} {:.17g}", name, value);
         EXPECT_TRUE(seen.insert(place).second) << place << " stands twice";
         EXPECT_EQ(figure.rfind(e.name, 0), 0u) << figure;
         EXPECT_FALSE(r.series.empty() || r.model.empty() || r.scope.empty() ||

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "lipscope/core/rng.h"
@@ -56,6 +57,24 @@ TEST(WeightNorm, ACholeskyThatFailsRaisesTheGuess) {
   const Matrix w = spectrum.asDiagonal();
   EXPECT_GE(weight_norm_above(w), 1.0);
   EXPECT_LE(weight_norm_above(w), 1.006);
+}
+
+TEST(PowerNorm, IsAboveAndNotFar) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const Index m = 1 + seed * 7 % 50, n = 1 + seed * 13 % 40;
+    const Matrix w =
+        std::pow(10.0, 40.0 * std::sin(seed)) * gaussian(m, n, Rng(seed));
+    const double exact = dense_norm(w).value, found = power_norm_above(w);
+    EXPECT_GE(found, exact * (1 - 1e-14)) << seed;
+    EXPECT_LE(found, exact * std::pow(std::min(m, n), 0.125) * (1 + 1e-12))
+        << seed;
+  }
+  // (Σσ⁸)^{1/8}
+  EXPECT_NEAR(power_norm_above(Vector{{1.0, 2.0}}.asDiagonal()),
+              std::pow(257.0, 0.125), 1e-12);
+  // SᵀS of [2 1; 1 2] is [5 4; 4 5]: √(82^{1/2})
+  EXPECT_NEAR(power_eigenvalue_above(Matrix{{2.0, 1.0}, {1.0, 2.0}}, 0.5),
+              std::pow(82.0, 0.25) + 0.5, 1e-12);
 }
 
 TEST(ProductNorm, IsAboveAndTight) {

@@ -1,0 +1,205 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "lipscope/core/gemm.h"
+#include "lipscope/core/parallel.h"
+#include "lipscope/core/rng.h"
+#include "lipscope/theory/head_grams.h"
+#include "lipscope/theory/lane.h"
+#include "lipscope/theory/magnitude.h"
+#include "lipscope/theory/split.h"
+
+namespace lipscope {
+namespace {
+
+constexpr double unit = 0x1p-53;
+constexpr Index rank = 4;
+
+// rows to orthonormal ones, as good as one pass makes them; 0 where one hardly
+// differs from those before
+void orthonormalise(Matrix& rows) {
+  for (Index s = 0; s < rows.rows(); ++s) {
+    const double before = rows.row(s).norm();
+    for (Index t = 0; t < s; ++t)
+      rows.row(s) -= rows.row(t).dot(rows.row(s)) * rows.row(t);
+    const double length = rows.row(s).norm();
+    if (length > 1e-8 * before)
+      rows.row(s) /= length;
+    else
+      rows.row(s).setZero();
+  }
+}
+
+// C = QᵀB + rest with a few rows in Q and B = QC. Any Q would do: this one
+// spans C(TC)ᵀ for random T, a step of subspace iteration.
+class Cut {
+ public:
+  Cut(Index k, Index w) : q(rank, k), b(rank, in_lanes(w)) {}
+
+  Matrix q, b;
+
+  // `rows` begins C [k×w in lanes], followed by TC; ‖rest‖_F from above
+  double operator()(const double* rows) {
+    const Index k = q.cols(), lanes = b.cols();
+    const double* mixed = rows + k * lanes;
+    for (Index a = 0; a < k; ++a)
+      for (Index s = 0; s < rank; ++s) {
+        Lane sum = Lane::Zero();
+        for (Index x = 0; x < lanes; x += lane_width)
+          sum += lane_at(mixed + s * lanes + x) * lane_at(rows + a * lanes + x);
+        q(s, a) = sum.sum();
+      }
+    // far from underflow, where there is anything
+    const double most = q.cwiseAbs().maxCoeff();
+    if (most > 0.0) q /= most;
+    orthonormalise(q);
+
+    Lane size2 = Lane::Zero(), rest2 = Lane::Zero();
+    for (Index x = 0; x < lanes; x += lane_width) {
+      std::array<Lane, rank> sums;
+      sums.fill(Lane::Zero());
+      for (Index a = 0; a < k; ++a) {
+        const Lane c = lane_at(rows + a * lanes + x);
+        for (Index s = 0; s < rank; ++s) sums[s] += q(s, a) * c;
+        size2 += c.square();
+      }
+      for (Index a = 0; a < k; ++a) {
+        Lane c = lane_at(rows + a * lanes + x);
+        for (Index s = 0; s < rank; ++s) c -= q(s, a) * sums[s];
+        rest2 += c.square();
+      }
+      for (Index s = 0; s < rank; ++s) lane_at(&b(s, x)) = sums[s];
+    }
+    return std::sqrt(rest2.sum()) * (1 + 1e-12) +
+           1e-13 * std::sqrt(size2.sum());
+  }
+};
+
+// λ_max(L R) where L and R are Gram matrices, each up to an error
+double product_eigenvalue(const Gram& left, const Gram& right) {
+  const Matrix f = factor_above(left);
+  const double size = f.squaredNorm();
+  const Matrix s = f.transpose() * right.g * f;
+  return power_eigenvalue_above(
+      s, size * (right.error +
+                 4 * unit * static_cast<double>(f.rows() + 2) * right.size));
+}
+
+// keys and values moved by their means: C_i^h does not change, and what cancels
+// in it is smaller. Each head's keys are followed by `rank` random mixtures of
+// them, so that C_i^h is followed by that many of its rows; its values fill
+// lanes.
+struct Moved {
+  Matrix k, v, k_means, v_means;
+  Vector sizes;  // of each head, max|k_j| max|v_j| before
+};
+
+Moved moved(const LayerParts& l, const LayerAt& at) {
+  const Index n = at.x.rows(), k = l.k + rank, w = in_lanes(l.w);
+  Moved out{.k = Matrix(n, l.heads * k),
+            .v = Matrix::Zero(n, l.heads * w),
+            .sizes = Vector(l.heads)};
+  const Matrix mix = gaussian(l.k, rank, Rng(7));
+  const Eigen::RowVectorXd k_mean = at.k.colwise().mean();
+  const Eigen::RowVectorXd v_mean = at.v.colwise().mean();
+  for (Index h = 0; h < l.heads; ++h) {
+    const auto keys = at.k.middleCols(h * l.k, l.k);
+    const auto values = at.v.middleCols(h * l.w, l.w);
+    auto moved_keys = out.k.middleCols(h * k, l.k);
+    moved_keys = keys.rowwise() - k_mean.segment(h * l.k, l.k);
+    out.k.middleCols(h * k + l.k, rank).noalias() = moved_keys * mix;
+    out.v.middleCols(h * w, l.w) =
+        values.rowwise() - v_mean.segment(h * l.w, l.w);
+    out.sizes[h] = std::sqrt(keys.rowwise().squaredNorm().maxCoeff() *
+                             values.rowwise().squaredNorm().maxCoeff());
+  }
+  out.k_means = head_means(l, at, out.k);
+  out.v_means = head_means(l, at, out.v);
+  return out;
+}
+
+// C_i^h = Σ_j P_ij k_jᵀv_j − k̄_iᵀv̄_i for rows i from `begin` on, each
+// flattened: P times the flattened k_jᵀv_j
+void covariances(const LayerParts& l, const LayerAt& at, const Moved& m,
+                 Index h, Index begin, Matrix& out) {
+  const Index k = m.k.cols() / l.heads, w = m.v.cols() / l.heads;
+  const Index rows = out.rows();
+  const Index seen = visible(l.mask, begin + rows - 1, at.x.rows());
+  constexpr Index most = 64;  // tokens at a time
+  Matrix outer(std::min(most, seen), k * w);
+  const auto flat = [&](const Matrix& keys, const Matrix& values, Index j,
+                        double* to, const auto& into) {
+    for (Index a = 0; a < k; ++a)
+      for (Index x = 0; x < w; x += lane_width)
+        into(lane_at(to + a * w + x),
+             keys(j, h * k + a) * lane_at(&values(j, h * w + x)));
+  };
+  for (Index from = 0; from < seen; from += most) {
+    const Index count = std::min(most, seen - from);
+    for (Index j = 0; j < count; ++j)
+      flat(m.k, m.v, from + j, outer.row(j).data(),
+           [](auto to, const auto& product) { to = product; });
+    gemm(as_is(view(at.p[h], {begin, from, rows, count})),
+         as_is(view(std::as_const(outer), {0, 0, count, k * w})), view(out),
+         from == 0 ? Into::overwrite : Into::add);
+  }
+  for (Index i = 0; i < rows; ++i)
+    flat(m.k_means, m.v_means, begin + i, out.row(i).data(),
+         [](auto to, const auto& product) { to -= product; });
+}
+
+}  // namespace
+
+Vector query_blocks_above(const LayerParts& l, const SplitWeights& split,
+                          const LayerAt& at) {
+  const Index n = at.x.rows(), H = l.heads, k = l.k, w = l.w, r = rank;
+  const Moved m = moved(l, at);
+  // |Ĉ − C|_F ≤ 12 (n + 8) u max|k_j| max|v_j|: n + 4 roundings in each of two
+  // terms with vectors at most twice as long, and rows of P that sum to one
+  // only up to (n + 2) u
+  const double rounding = 12 * unit * static_cast<double>(n + 8);
+  constexpr Index tile = 32;
+  Vector norms(n);
+  parallel_for((n + tile - 1) / tile, l.threads, [&](Index t) {
+    const Index begin = t * tile, rows = std::min(tile, n - begin);
+    const Index lanes = in_lanes(w);
+    Cut cut(k, w);
+    Matrix left(rows * r, H * k), right(rows * r, H * w);
+    Matrix c(rows, (k + r) * lanes);
+    Vector rest_sum = Vector::Zero(rows), rest_most = Vector::Zero(rows);
+    for (Index h = 0; h < H; ++h) {
+      covariances(l, at, m, h, begin, c);
+      for (Index i = 0; i < rows; ++i) {
+        const double rest = cut(c.row(i).data()) + rounding * m.sizes[h];
+        left.block(i * r, h * k, r, k) = cut.q;
+        right.block(i * r, h * w, r, w) = cut.b.leftCols(w);
+        rest_sum[i] += split.head_query[h] * rest * split.head_output[h];
+        rest_most[i] = std::max(rest_most[i], rest);
+      }
+    }
+    const Matrix left_grams = head_grams(split.query, left, H, r);
+    const Matrix right_grams = head_grams(split.output, right, H, r);
+    const auto gram_at = [&](const Matrix& grams, const Gram& weights,
+                             const Matrix& x, Index width, Index i) {
+      const Eigen::Map<const Matrix> g(grams.row(i).data(), H * r, H * r);
+      return Gram{
+          g,
+          head_gram_error(weights, width, x.middleRows(i * r, r).squaredNorm()),
+          g.norm()};
+    };
+    for (Index i = 0; i < rows; ++i) {
+      const double cut_norm = std::sqrt(
+          product_eigenvalue(gram_at(left_grams, split.query, left, k, i),
+                             gram_at(right_grams, split.output, right, w, i)));
+      norms[begin + i] = well_above(
+          cut_norm + std::min(rest_sum[i], split.norm_query * rest_most[i] *
+                                               split.norm_output));
+    }
+  });
+  return norms;
+}
+
+}  // namespace lipscope

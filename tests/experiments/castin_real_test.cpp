@@ -1,0 +1,111 @@
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "lipscope/attention/dense.h"
+#include "lipscope/core/errors.h"
+#include "lipscope/experiments/experiment.h"
+#include "lipscope/model/layer.h"
+#include "lipscope/model/pass.h"
+#include "lipscope/spectral/dense.h"
+
+namespace lipscope {
+namespace {
+
+struct Kept {
+  std::map<std::string, std::vector<Row>> rows;  // by figure
+  std::map<std::string, std::vector<GrowthFit>> fits;
+};
+
+Kept run(const ExperimentOptions& options) {
+  Kept kept;
+  std::string figure;
+  castin_real(options, {[&](const Figure& f) { figure = f.name; },
+                        [&](Row r, const Answer& answer) {
+                          answer(r);
+                          kept.rows[figure].push_back(r);
+                          return r.lower;
+                        },
+                        [&](const Row&, const GrowthFit& fit) {
+                          kept.fits[figure].push_back(fit);
+                        },
+                        [](const std::string&) {}});
+  return kept;
+}
+
+class CastinReal : public testing::TestWithParam<Architecture> {
+ protected:
+  CastinReal() {
+    config = usual_config(GetParam());
+    config.layers = 2;
+    config.width = 4;
+    config.heads = config.key_heads = 2;
+    config.head_width = 2;
+    config.mlp_width = 8;
+    config.vocabulary = 40;
+    config.positions = 128;
+    for (Index i = 0; i < 4 * (2 + 4 + 8 + 16 + 32 + 64 + 98); ++i)
+      ids.push_back(i * i % 37);
+  }
+  ModelConfig config;
+  std::vector<Index> ids;
+};
+
+// The cursor only advances: the second window of length 4 begins after four of
+// length 2 and one of length 4.
+TEST_P(CastinReal, IsTheDenseNormAtTheInputOfAttention) {
+  const Model model = random_model(config, 5);
+  const Kept kept =
+      run({.threads = 1, .model = &model, .model_name = "m", .ids = ids});
+  ASSERT_EQ(kept.rows.size(), 2u);
+  for (const Row& row : kept.rows.at("castin-real, m")) {
+    if (row.n != 4 || row.parameters.at(0).second != 1) continue;
+    const auto first = ids.begin() + 4 * 2 + 4;
+    const Matrix x =
+        ForwardPass<double>(model, {.threads = 1})({first, first + 4})
+            .attention[*row.layer];
+    const LayerWeights layer = load_layer(model, *row.layer, MapName::attn);
+    const double exact =
+        dense_norm(dense_jacobian(layer.attention, {.mask = layer.mask}, x))
+            .value;
+    // the experiment's own pass is in f32
+    EXPECT_NEAR(*row.lower, exact, 1e-5 * exact) << *row.layer;
+    EXPECT_EQ(row.mask, layer.mask);
+    EXPECT_EQ(row.map, "attn");
+  }
+}
+
+TEST_P(CastinReal, FitsWhatItMeasuredInEachLayer) {
+  const Model model = random_model(config, 5);
+  const Kept kept =
+      run({.threads = 1, .model = &model, .model_name = "m", .ids = ids});
+  for (const auto& [figure, rows] : kept.rows) {
+    EXPECT_EQ(rows.size(), 2u * 7u * 4u);
+    ASSERT_EQ(kept.fits.at(figure).size(), 2u) << figure;
+    std::vector<GrowthPoint> first;
+    for (const Row& r : rows)
+      if (*r.layer == 0) first.push_back({r.n, *r.lower, 0.0});
+    EXPECT_DOUBLE_EQ(kept.fits.at(figure)[0].exponent,
+                     fit_growth(first)->exponent);
+  }
+  // other weights, other numbers
+  EXPECT_NE(kept.rows.begin()->second.front().lower,
+            kept.rows.rbegin()->second.front().lower);
+}
+
+TEST_P(CastinReal, RefusesAModelWithoutEnoughText) {
+  const Model model = random_model(config, 5);
+  EXPECT_THROW(run({.threads = 1, .model = &model, .model_name = "m"}),
+               InputError);
+  ids.pop_back();
+  EXPECT_THROW(
+      run({.threads = 1, .model = &model, .model_name = "m", .ids = ids}),
+      InputError);
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, CastinReal,
+                         testing::Values(Architecture::bert,
+                                         Architecture::gpt2));
+
+}  // namespace
+}  // namespace lipscope

@@ -1,0 +1,175 @@
+// The parts of the split certificate, which are made for many tokens together,
+// against the same made plainly, block by block.
+
+#include "lipscope/theory/split.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "lipscope/attention/dense.h"
+#include "lipscope/core/rng.h"
+#include "lipscope/spectral/dense.h"
+#include "lipscope/theory/block_norms.h"
+#include "lipscope/theory/head_grams.h"
+
+namespace lipscope {
+namespace {
+
+TEST(HeadGrams, AreTheProductsOneByOne) {
+  for (const Index r : {1, 3}) {
+    const Index heads = 3, w = 5, n = 4;
+    const Matrix weights = gaussian(heads * w, 7, Rng(1));
+    const Matrix x = gaussian(n * r, heads * w, Rng(2));
+    const Matrix grams = head_grams(gram_of_rows(weights), x, heads, r);
+    ASSERT_EQ(grams.rows(), n);
+    for (Index i = 0; i < n; ++i) {
+      Matrix made(heads * r, 7);
+      for (Index h = 0; h < heads; ++h)
+        made.middleRows(h * r, r) =
+            x.block(i * r, h * w, r, w) * weights.middleRows(h * w, w);
+      const Matrix expected = made * made.transpose();
+      EXPECT_LT((flatten(expected).transpose() - grams.row(i)).norm(),
+                1e-13 * expected.norm());
+    }
+  }
+  EXPECT_THROW(head_grams(gram_of_rows(gaussian(6, 6, Rng(1))),
+                          gaussian(3, 6, Rng(2)), 3, 2),
+               std::invalid_argument);
+}
+
+// more tokens than a tile has, widths that fill lanes and that do not
+struct Size {
+  Index heads, k, w, n;
+  bool projected;
+  Mask mask;
+};
+constexpr Size sizes[] = {{1, 1, 1, 3, true, Mask::none},
+                          {3, 5, 8, 70, true, Mask::none},
+                          {2, 6, 3, 37, true, Mask::causal},
+                          {4, 2, 9, 20, false, Mask::causal}};
+
+struct Layer {
+  LayerParts parts;
+  LayerAt at;
+};
+
+Layer layer(const Size& s, std::uint64_t seed) {
+  const Rng rng(seed);
+  const Index d = 11;
+  AttentionWeights w;
+  w.heads = s.heads;
+  w.query = gaussian(d, s.heads * s.k, rng.split(0)) / 4;
+  w.key = gaussian(d, s.heads * s.k, rng.split(1));
+  w.value = gaussian(d, s.heads * s.w, rng.split(2));
+  w.query_bias = flatten(gaussian(1, s.heads * s.k, rng.split(3)));
+  w.key_bias = 10 * flatten(gaussian(1, s.heads * s.k, rng.split(4)));
+  if (s.projected) w.output = gaussian(s.heads * s.w, d, rng.split(5));
+  Layer out;
+  out.parts = layer_parts(w, {.mask = s.mask, .project = s.projected});
+  out.at = layer_at(out.parts, gaussian(s.n, d, rng.split(6)));
+  return out;
+}
+
+// W_O^h, or where heads stand side by side its rows of the identity
+Matrix output_of(const LayerParts& l, Index h) {
+  return l.projected ? Matrix(l.output.middleRows(h * l.w, l.w))
+                     : Matrix(Matrix::Identity(l.heads * l.w, l.heads * l.w)
+                                  .middleRows(h * l.w, l.w));
+}
+
+TEST(SplitCertificate, KeyBlocksAreAboveTheirNorms) {
+  for (const Size& size : sizes) {
+    const auto [l, at] = layer(size, 1);
+    const Matrix means = head_means(l, at, at.v);
+    const Matrix found = key_blocks_above(l, split_weights(l), at, means);
+    // rank ≤ H: (Σλ⁴)^{1/4} is at most H^{1/4} λ, and norms are its root
+    const double most = std::pow(static_cast<double>(l.heads), 0.125);
+    for (Index i = 0; i < size.n; ++i)
+      for (Index j = 0; j < size.n; ++j) {
+        Matrix block = Matrix::Zero(l.key.rows(), output_of(l, 0).cols());
+        for (Index h = 0; h < l.heads; ++h) {
+          Eigen::RowVectorXd mean = Eigen::RowVectorXd::Zero(l.w);
+          for (Index m = 0; m < size.n; ++m)
+            mean += at.p[h](i, m) * at.v.row(m).segment(h * l.w, l.w);
+          block += l.key.middleCols(h * l.k, l.k) *
+                   at.q.row(i).segment(h * l.k, l.k).transpose() *
+                   at.p[h](i, j) * (at.v.row(j).segment(h * l.w, l.w) - mean) *
+                   output_of(l, h);
+        }
+        const double exact = dense_norm(block).value;
+        EXPECT_GE(found(i, j), exact * (1 - 1e-13)) << i << " " << j;
+        // the root of what rounding may hide, where all of G cancels
+        EXPECT_LE(found(i, j), exact * most + 1e-3) << i << " " << j;
+      }
+  }
+}
+
+TEST(SplitCertificate, QueryBlocksAreAboveTheirNorms) {
+  for (const Size& size : sizes) {
+    const auto [l, at] = layer(size, 2);
+    const Vector found = query_blocks_above(l, split_weights(l), at);
+    for (Index i = 0; i < size.n; ++i) {
+      Matrix block = Matrix::Zero(l.query.rows(), output_of(l, 0).cols());
+      for (Index h = 0; h < l.heads; ++h) {
+        Matrix c = Matrix::Zero(l.k, l.w);
+        Eigen::RowVectorXd mean = Eigen::RowVectorXd::Zero(l.w);
+        for (Index j = 0; j < size.n; ++j)
+          mean += at.p[h](i, j) * at.v.row(j).segment(h * l.w, l.w);
+        for (Index j = 0; j < size.n; ++j)
+          c += at.p[h](i, j) * at.k.row(j).segment(h * l.k, l.k).transpose() *
+               (at.v.row(j).segment(h * l.w, l.w) - mean);
+        block += l.query.middleCols(h * l.k, l.k) * c * output_of(l, h);
+      }
+      const double exact = dense_norm(block).value;
+      EXPECT_GE(found[i], exact * (1 - 1e-13)) << i;
+      // where C has no more rows or columns than are kept nothing is cut
+      const bool whole = std::min(l.k, l.w) <= 4;
+      EXPECT_LE(found[i], exact * (whole ? 1.4 : 1.8) + 1e-6) << i;
+    }
+  }
+}
+
+TEST(BlockNorms, OfOneHeadAreThoseOfTheDenseJacobian) {
+  int shrunk = 0;  // blocks below P_ij ‖V‖, where the key part takes away
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    const Rng rng(seed);
+    const Index d = 13, k = 4, w = seed % 2 == 0 ? 10 : 3, n = 11;
+    AttentionWeights weights;
+    weights.query = 0.3 * gaussian(d, k, rng.split(0));
+    weights.key = gaussian(d, k, rng.split(1));
+    weights.value = gaussian(d, w, rng.split(2));
+    if (seed % 4 < 2) {  // one direction far above, and keys along it
+      weights.key.col(0) = weights.value.col(0);
+      weights.value.col(0) *= 9;
+    }
+    weights.query_bias = flatten(gaussian(1, k, rng.split(3)));
+    if (seed % 3 != 0) weights.output = gaussian(w, 6, rng.split(4));
+    const Matrix x =
+        std::pow(4.0, seed % 3 - 1.0) * gaussian(n, d, rng.split(5));
+    const AttentionOptions options{.mask =
+                                       seed < 4 ? Mask::none : Mask::causal};
+    const LayerParts l = layer_parts(weights, options);
+    const LayerAt at = layer_at(l, x);
+    const Matrix found = norms_of_blocks_above(l, at);
+    const Matrix J = dense_jacobian(weights, options, x);
+    const Index e = J.rows() / n;
+    const double value =
+        dense_norm(l.projected ? Matrix(l.value * l.output) : l.value).value;
+    for (Index i = 0; i < n; ++i)
+      for (Index j = 0; j < n; ++j) {
+        const double exact = dense_norm(J.block(i * e, j * d, e, d)).value;
+        EXPECT_GE(found(i, j), exact * (1 - 1e-9)) << seed << " " << i << j;
+        EXPECT_LE(found(i, j),
+                  exact * (i == j ? std::pow(w, 1.0 / 16) : 1.03) + 1e-5)
+            << seed << " " << i << " " << j;
+        if (i != j && at.p[0](i, j) > 1e-3)
+          shrunk += exact < 0.9 * at.p[0](i, j) * value;
+      }
+  }
+  EXPECT_GT(shrunk, 5);
+}
+
+}  // namespace
+}  // namespace lipscope
