@@ -21,11 +21,13 @@ ALLOWED = {
     "theory": ["core", "operators", "attention", "spectral", "model"],
     "search": ["core", "operators", "attention", "spectral"],
     "transport": ["core", "operators", "attention", "spectral"],
+    "control": ["core", "operators", "attention", "model", "theory"],
     "experiments": ["core", "operators", "spectral", "attention", "model",
-                    "theory", "search", "transport", "report"],
+                    "theory", "search", "transport", "control",
+                    "report"],
     "cli": ["core", "operators", "io", "text", "spectral", "attention",
-            "model", "theory", "search", "transport", "experiments",
-            "report"],
+            "model", "theory", "search", "transport", "control",
+            "experiments", "report"],
 }
 
 INCLUDE = re.compile(r'#include [<"]lipscope/(\w+)/')

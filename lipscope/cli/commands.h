@@ -13,6 +13,7 @@ Run measure_command(CLI::App& app);
 Run bound_command(CLI::App& app);
 Run search_command(CLI::App& app);
 Run meanfield_command(CLI::App& app);
+Run invert_command(CLI::App& app);
 Run report_command(CLI::App& app);
 Run compare_command(CLI::App& app);
 Run reproduce_command(CLI::App& app);

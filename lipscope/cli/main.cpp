@@ -87,6 +87,8 @@ int main(int argc, char** argv) {
       search_command);
   add("meanfield", "tokens with masses: constants in the Wasserstein distance",
       meanfield_command);
+  add("invert", "the input of residual attention from its output",
+      invert_command);
   add("report", "a page that shows records, offline, in any browser",
       report_command);
   add("compare", "two files of records side by side on one page",

@@ -93,6 +93,10 @@ const std::vector<Experiment>& experiments();
 /// length [Kim21].
 void kim_tightness(const ExperimentOptions& options, const Notebook& notebook);
 
+/// Residual attention inverted by fixed point: tied L2 and Contractive-L2
+/// attention against dot-product [Kim21].
+void kim_inversion(const ExperimentOptions& options, const Notebook& notebook);
+
 /// X = (0, t, −t): dot-product attention has no Lipschitz constant, tied L2
 /// attention has one [Kim21].
 void dot_product_unbounded(const ExperimentOptions& options,

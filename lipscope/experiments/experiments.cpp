@@ -8,6 +8,10 @@ const std::vector<Experiment>& experiments() {
        "L2 attention nearly attains its bound in the inf-norm, up to 1001 "
        "tokens [Kim21]",
        false, false, kim_tightness},
+      {"kim-inversion",
+       "residual L2 attention is inverted by fixed point, dot-product "
+       "attention on wide inputs is not [Kim21]",
+       false, false, kim_inversion},
       {"dot-product-unbounded",
        "at X = (0, t, -t) dot-product attention reacts like t^2, L2 attention "
        "does not [Kim21]",

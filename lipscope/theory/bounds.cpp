@@ -121,18 +121,15 @@ void add_dot(const Layer& layer, const BoundQuestion& q,
 void add_l2(const Layer& layer, const BoundQuestion& q,
             std::vector<Bound>& out) {
   std::vector<L2HeadNorms> norms;
-  for (const HeadWeights& h : layer.heads)
-    norms.push_back({.query = weight_norm_above(h.query),
-                     .value = weight_norm_above(h.value),
-                     .query_inf = above(row_sum_above(h.query) *
-                                        row_sum_above(h.query.transpose())),
-                     .value_inf = row_sum_above(h.value.transpose())});
+  for (const HeadWeights& h : layer.heads) norms.push_back(l2_head_norms(h));
   const Index k = layer.heads[0].query.cols();
   const double p = kim21_phi_inverse(q.n);
   const Magnitude weights = kim21_weight_factor(norms) * layer.output;
   const std::string scope = "everywhere";
-  out.push_back(make_bound(kim21_inf_statement,
-                           kim21_inf(norms, layer.output_inf, q.n, k), scope));
+  out.push_back(make_bound(
+      kim21_inf_statement,
+      kim21_inf(q.n, k) * kim21_inf_weight_factor(norms, layer.output_inf),
+      scope));
   out.push_back(
       make_bound(kim21_two_statement, kim21_two(p, q.n, k) * weights, scope));
   out.push_back(

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/theory/norms.h"
 
 namespace lipscope {
 
@@ -12,6 +13,14 @@ double kim21_phi_inverse(Index n) {
   require(n >= 1, "kim21: {} tokens", n);
   const double x = static_cast<double>(n - 1) / std::exp(1.0);
   return well_above(boost::math::lambert_w0(well_above(x)));
+}
+
+L2HeadNorms l2_head_norms(const HeadWeights& head) {
+  return {.query = weight_norm_above(head.query),
+          .value = weight_norm_above(head.value),
+          .query_inf = above(row_sum_above(head.query) *
+                             row_sum_above(head.query.transpose())),
+          .value_inf = row_sum_above(head.value.transpose())};
 }
 
 const Statement kim21_inf_statement{
@@ -22,16 +31,19 @@ const Statement kim21_inf_statement{
         "Kim21, Lipschitz constant of L2 multi-head attention in the "
         "inf-norm"};
 
-Magnitude kim21_inf(const std::vector<L2HeadNorms>& heads, double output_inf,
-                    Index n, Index k) {
+Magnitude kim21_inf(Index n, Index k) {
+  const double inverse_root = well_above(1.0 / std::sqrt(double(k)));
+  return Magnitude(kim21_phi_inverse(n)) * 4.0 + inverse_root;
+}
+
+Magnitude kim21_inf_weight_factor(const std::vector<L2HeadNorms>& heads,
+                                  double output_inf) {
   double query = 0.0, value = 0.0;
   for (const L2HeadNorms& h : heads) {
     query = std::max(query, h.query_inf);
     value = std::max(value, h.value_inf);
   }
-  const double inverse_root = well_above(1.0 / std::sqrt(double(k)));
-  return (Magnitude(kim21_phi_inverse(n)) * 4.0 + inverse_root) * output_inf *
-         query * value;
+  return Magnitude(output_inf) * query * value;
 }
 
 Magnitude kim21_weight_factor(const std::vector<L2HeadNorms>& heads) {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "lipscope/core/matrix.h"
+#include "lipscope/attention/head_weights.h"
 #include "lipscope/theory/bound.h"
 
 /// The bounds of [Kim21] on tied L2 attention (W_K = W_Q, values X A_h W_V),
@@ -19,12 +19,15 @@ struct L2HeadNorms {
   double query_inf = 0.0;           ///< ‖W_Q^h‖_inf ‖W_Q^hᵀ‖_inf
   double value_inf = 0.0;           ///< ‖W_V^hᵀ‖_inf
 };
+L2HeadNorms l2_head_norms(const HeadWeights& head);
 
 /// Lip_inf ≤ (4p + 1/√k) ‖W_Oᵀ‖_inf max_h ‖W_Q^h‖_inf‖W_Q^hᵀ‖_inf
 ///           · max_h ‖W_V^hᵀ‖_inf
 extern const Statement kim21_inf_statement;
-Magnitude kim21_inf(const std::vector<L2HeadNorms>& heads, double output_inf,
-                    Index n, Index k);
+Magnitude kim21_inf(Index n, Index k);  ///< at weight factor 1
+/// All of it but the first factor.
+Magnitude kim21_inf_weight_factor(const std::vector<L2HeadNorms>& heads,
+                                  double output_inf);
 
 /// (Σ_h ‖W_Q^h‖⁴‖W_V^h‖²)^{1/2}. The bound is often quoted with ‖W_Q^h‖² in
 /// place of the fourth power; that form is false, the map is quadratic in W_Q.

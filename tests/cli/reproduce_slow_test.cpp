@@ -47,6 +47,45 @@ TEST(Reproduce, KimTightnessIsTheTable) {
   EXPECT_EQ(found, 6);  // N = 201 is not in the table
 }
 
+// L2 attention comes back to 1e-10 for each c, divided by its bound at least by
+// c in each iteration; dot-product attention on wide inputs does not.
+TEST(Reproduce, KimInversionInvertsL2AndNotDotProduct) {
+  int l2 = 0, contractive = 0, dot = 0;
+  std::map<std::string, double> before;
+  for (const json& r : reproduced("kim-inversion")) {
+    const json& p = r["parameters"];
+    if (!p.contains("series")) continue;
+    const std::string series = p["series"];
+    const double c = p["scale"], width = p["width"], k = p["x"];
+    if (series.rfind("Contractive-L2", 0) == 0) {
+      EXPECT_LE(r["lower"].get<double>(), r["upper"].get<double>());
+      EXPECT_LE(r["details"]["worst_ratio"].get<double>(), c * 1.002);
+      // NumPy's mean over 1000 draws of Glorot's weights, and four deviations
+      EXPECT_NEAR(r["details"]["divisor"].get<double>(), 6763.0, 4 * 404.0);
+      // from row to row, while rounding does not show
+      const std::string curve = series + p["experiment"].get<std::string>();
+      const double error = r["lower"];
+      if (before.contains(curve) && error > 1e-13) {
+        EXPECT_LE(error, c * before[curve]) << r;
+      }
+      before[curve] = error;
+    }
+    if (k < 100.0) continue;
+    if (r["kind"] == "l2") {
+      EXPECT_LE(r["lower"].get<double>(), 1e-10) << r;
+      EXPECT_EQ(r["status"], "converged");
+      ++(series[0] == 'L' ? l2 : contractive);
+    } else if (width == 10.0) {
+      EXPECT_EQ(r["status"], "not-converged");
+      EXPECT_TRUE(r["lower"].is_null() || r["lower"].get<double>() > 0.1) << r;
+      ++dot;
+    }
+  }
+  EXPECT_EQ(l2, 6);
+  EXPECT_EQ(contractive, 6);
+  EXPECT_EQ(dot, 3);
+}
+
 TEST(Reproduce, CastinAdversarialGrowsLikeTheRootThenNoMore) {
   const auto records = reproduced("castin-adversarial");
   std::map<std::string, std::map<double, double>> curves;

@@ -32,8 +32,9 @@ TEST(ReproduceCommand, ListsTheExperiments) {
     const Outcome o = test::lipscope(arguments);
     EXPECT_EQ(o.code, 0) << o.err;
     for (const std::string name :
-         {"kim-tightness", "dot-product-unbounded", "castin-adversarial",
-          "castin-meanfield", "large-radius", "layer-norm", "mass-splitting"})
+         {"kim-tightness", "kim-inversion", "dot-product-unbounded",
+          "castin-adversarial", "castin-meanfield", "large-radius",
+          "layer-norm", "mass-splitting"})
       EXPECT_NE(o.out.find(name), std::string::npos) << name;
   }
 }

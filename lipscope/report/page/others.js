@@ -157,6 +157,10 @@ function searchSection(records) {
 
 // Any command that has no figure of its own: what it knows from below and from above, record by record.
 const introductions = {
+  invert: [
+    "Inverted residual attention",
+    "How far the input that was found is from the one that was given, and what is proved of that distance."
+  ],
   meanfield: [
     "Weighted tokens",
     "Tokens as a measure: how much further apart two close measures can come out, in the Wasserstein distance."

@@ -50,11 +50,13 @@ const mapWords = {
   residual: "from the input to the output of the attention sub-layer, residual included",
   block: "from the input to the output of the whole layer, MLP included",
   model: "from the embeddings to the last hidden state",
+  inverse: "from the output of residual attention back to its input",
 };
 const kindWords = {
   dot: "dot-product attention",
   l2: "L2 attention (tied)",
   "l2-untied": "untied L2 attention",
+  "contractive-l2": "Contractive-L2 attention",
   cosine: "scaled cosine attention",
   sigmoid: "sigmoid attention",
 };
