@@ -21,8 +21,10 @@ ALLOWED = {
     "theory": ["core", "operators", "attention", "spectral", "model"],
     "search": ["core", "operators", "attention", "spectral"],
     "transport": ["core", "operators", "attention", "spectral"],
+    "train": ["core", "io", "text", "attention", "spectral", "model", "theory"],
     "cli": ["core", "operators", "io", "text", "spectral", "attention",
-            "model", "theory", "search", "transport", "report"],
+            "model", "theory", "search", "transport", "train",
+            "report"],
 }
 
 INCLUDE = re.compile(r'#include [<"]lipscope/(\w+)/')
