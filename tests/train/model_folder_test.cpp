@@ -21,7 +21,7 @@ ModelDescription description(Mixer mixer = Mixer::l2) {
           .training = {{"lr", 0.01}}};
 }
 
-const TrainingOptions training{.batch = 4, .dropout = 0.1};
+const TrainingOptions training{.batch = 4, .dropout = 0.1, .threads = 1};
 
 RunSummary run(const std::filesystem::path& folder, RunOptions options) {
   options.eval_every = 4;
@@ -105,9 +105,9 @@ TEST(TrainingRun, KeepsTheBestWeights) {
   LanguageModel<float> model(tiny(Mixer::l2, corpus()));
   const auto weights =
       read_weights(folder / "model.safetensors", model.layout());
-  EXPECT_EQ(mean_nll(model, weights, corpus().valid), best);
+  EXPECT_EQ(mean_nll(model, weights, corpus().valid, 1), best);
   EXPECT_EQ(summary.best_valid_nll, best);
-  EXPECT_EQ(summary.test_nll, mean_nll(model, weights, corpus().test));
+  EXPECT_EQ(summary.test_nll, mean_nll(model, weights, corpus().test, 1));
 }
 
 TEST(TrainingRun, RefusesAFolderThatHoldsAnotherRun) {

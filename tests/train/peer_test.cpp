@@ -72,7 +72,7 @@ TEST(TenSteps, AreThoseOfPyTorch) {
                      .context = 6,
                      .hidden = 16,
                      .norm = g.norm},
-                    {.schedule = {.rate = 1e-2, .warmup = 4}});
+                    {.schedule = {.rate = 1e-2, .warmup = 4}, .threads = 1});
     TrainingState state = sines(trainer);
     for (int s = 0; s < 10; ++s) {
       Batch batch{.sequences = 3, .length = 6};

@@ -81,9 +81,10 @@ TEST(Training, LearnsATextThatRepeats) {
                     {.batch = 8, .schedule = {.rate = 2e-2, .warmup = 10}});
     TrainingState state = trainer.initial();
     const double before =
-        mean_nll(trainer.model(), state.weights, corpus.valid);
+        mean_nll(trainer.model(), state.weights, corpus.valid, 1);
     for (int i = 0; i < 60; ++i) trainer.step(state, corpus.train);
-    const double after = mean_nll(trainer.model(), state.weights, corpus.valid);
+    const double after =
+        mean_nll(trainer.model(), state.weights, corpus.valid, 1);
     // of 13 equally likely characters: log 13 = 2.56
     EXPECT_GT(before, 2.0) << name_of(mixer);
     EXPECT_LT(after, mixer == Mixer::contractive_l2 ? 2.0 : 1.0)
@@ -112,7 +113,7 @@ TEST(Training, GivesTheSameBitsOnAnyNumberOfThreads) {
 
 TEST(Training, SaysWhenItDiverges) {
   const Corpus corpus = corpus_of(sentences(1000), 16, "text");
-  Trainer trainer(tiny(Mixer::dot, corpus), {.batch = 2});
+  Trainer trainer(tiny(Mixer::dot, corpus), {.batch = 2, .threads = 1});
   TrainingState state = trainer.initial();
   state.weights[0] = NAN;
   EXPECT_THROW(
@@ -124,20 +125,22 @@ TEST(Training, SaysWhenItDiverges) {
 
 TEST(Sample, OfTemperatureZeroRepeatsWhatWasLearnt) {
   const Corpus corpus = corpus_of(sentences(1000), 16, "text");
-  Trainer trainer(tiny(Mixer::dot, corpus),
-                  {.batch = 8, .schedule = {.rate = 2e-2, .warmup = 10}});
+  Trainer trainer(
+      tiny(Mixer::dot, corpus),
+      {.batch = 8, .schedule = {.rate = 2e-2, .warmup = 10}, .threads = 1});
   TrainingState state = trainer.initial();
   for (int i = 0; i < 150; ++i) trainer.step(state, corpus.train);
   const std::string written = corpus.vocabulary.decode(
       sample(trainer.model(), state.weights,
              corpus.vocabulary.encode("the quiet ri", "prompt"),
-             {.length = 20, .temperature = 0}));
+             {.length = 20, .temperature = 0, .threads = 1}));
   EXPECT_EQ(written, sentences(200).substr(12, 20));
 
   // with a temperature, by the seed
   const auto drawn = [&](std::uint64_t seed) {
-    return sample(trainer.model(), state.weights, {0},
-                  {.length = 30, .temperature = 3.0, .seed = seed});
+    return sample(
+        trainer.model(), state.weights, {0},
+        {.length = 30, .temperature = 3.0, .seed = seed, .threads = 1});
   };
   EXPECT_EQ(drawn(1), drawn(1));
   EXPECT_NE(drawn(1), drawn(2));
@@ -148,8 +151,8 @@ TEST(LayerConstants, StayBelowTheirBounds) {
   for (const Mixer mixer : all_mixers) {
     LanguageModel<float> model(tiny(mixer, corpus));
     const auto weights = model.layout().initial<float>(1);
-    const auto found =
-        layer_constants(model, weights, std::span(corpus.valid).first(12));
+    const auto found = layer_constants(
+        model, weights, std::span(corpus.valid).first(12), {.threads = 1});
     EXPECT_EQ(found.size(), mixer == Mixer::lstm ? 0u : 2u);
     for (const LayerConstant& c : found) {
       EXPECT_TRUE(c.measured.converged);
