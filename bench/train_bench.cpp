@@ -3,6 +3,7 @@
 // not matter who else is on the machine.
 
 #include <benchmark/benchmark.h>
+#include <malloc.h>
 
 #include <ctime>
 
@@ -26,6 +27,8 @@ double flops(const LanguageModelConfig& c, double rows) {
 }
 
 void step(benchmark::State& state) {
+  mallopt(M_MMAP_MAX, 0);  // as the program does it
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
   const LanguageModelConfig config{.mixer = all_mixers[state.range(0)],
                                    .characters = 65};
   Trainer trainer(config, {.threads = 1});

@@ -16,6 +16,10 @@ import math
 import sys
 import time
 
+from common import use_fast_allocator
+
+use_fast_allocator()
+
 import torch
 import torch.nn.functional as F
 

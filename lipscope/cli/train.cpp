@@ -1,6 +1,7 @@
 // lipscope train: a character-level language model learns a text.
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <chrono>
 #include <numbers>
@@ -191,6 +192,11 @@ std::string row_of(const ordered_json& line) {
 }
 
 int run(Options& o) {
+  // every step makes the same large buffers; giving their pages back to the
+  // system each time costs more than the arithmetic on them
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+
   const std::string text = read_text(o.text);
   const Corpus corpus = corpus_of(text, o.model.context, o.text);
   o.model.characters = corpus.vocabulary.size();

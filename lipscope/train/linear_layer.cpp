@@ -46,7 +46,14 @@ void LinearLayer<Real>::backward_weights(VectorOf<Real>& gradients,
   // y = x W + b:  gW = xᵀ gy,  gb = Σ gy
   product_into<Real>(transposed(x), as_is(gy), tensor(gradients, weight_),
                      threads);
-  if (bias_.rows > 0) tensor(gradients, bias_).row(0) = gy.colwise().sum();
+  if (bias_.rows == 0) return;
+  const Index pieces = (gy.rows() + piece_rows - 1) / piece_rows;
+  MatrixOf<Real> sums = MatrixOf<Real>::Zero(pieces, gy.cols());
+  for_row_pieces(gy.rows(), threads, [&](Index begin, Index count) {
+    for (Index i = begin; i < begin + count; ++i)
+      sums.row(begin / piece_rows) += gy.row(i);
+  });
+  tensor(gradients, bias_).row(0) = sums.colwise().sum();
 }
 
 template class LinearLayer<float>;

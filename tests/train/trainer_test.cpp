@@ -113,7 +113,7 @@ TEST(Training, GivesTheSameBitsOnAnyNumberOfThreads) {
 
 TEST(Training, SaysWhenItDiverges) {
   const Corpus corpus = corpus_of(sentences(1000), 16, "text");
-  Trainer trainer(tiny(Mixer::dot, corpus), {.batch = 2, .threads = 1});
+  Trainer trainer(tiny(Mixer::lstm, corpus), {.batch = 2, .threads = 1});
   TrainingState state = trainer.initial();
   state.weights[0] = NAN;
   EXPECT_THROW(
