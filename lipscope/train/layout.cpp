@@ -13,8 +13,10 @@ Slot Layout::add(Tensor tensor) {
   return tensor.slot;
 }
 
-Slot Layout::add_matrix(const std::string& name, Index in, Index out) {
-  const double deviation = std::sqrt(2.0 / static_cast<double>(in + out));
+Slot Layout::add_matrix(const std::string& name, Index in, Index out,
+                        double scale) {
+  const double deviation =
+      scale * std::sqrt(2.0 / static_cast<double>(in + out));
   return add({.name = name,
               .slot = {.rows = in, .cols = out},
               .initial = {.deviation = deviation},

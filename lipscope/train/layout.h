@@ -33,8 +33,9 @@ class Layout {
   };
 
   /// A matrix that x is multiplied with; it begins with Glorot's deviation
-  /// √(2/(in + out)) [Glorot10].
-  Slot add_matrix(const std::string& name, Index in, Index out);
+  /// √(2/(in + out)) [Glorot10], times `scale`.
+  Slot add_matrix(const std::string& name, Index in, Index out,
+                  double scale = 1.0);
   /// A table of rows to look up.
   Slot add_table(const std::string& name, Index rows, Index cols);
   /// A row of gains or biases, all of them `value` at first.
