@@ -25,9 +25,10 @@ ALLOWED = {
     "experiments": ["core", "operators", "spectral", "attention", "model",
                     "theory", "search", "transport", "control",
                     "report"],
+    "train": ["core", "io", "text", "attention", "spectral", "model", "theory"],
     "cli": ["core", "operators", "io", "text", "spectral", "attention",
             "model", "theory", "search", "transport", "control",
-            "experiments", "report"],
+            "experiments", "train", "report"],
 }
 
 INCLUDE = re.compile(r'#include [<"]lipscope/(\w+)/')

@@ -89,6 +89,9 @@ int main(int argc, char** argv) {
       meanfield_command);
   add("invert", "the input of residual attention from its output",
       invert_command);
+  add("train", "a language model of characters learns a text", train_command);
+  add("eval", "how well a trained model predicts a text", eval_command);
+  add("sample", "what a trained model writes", sample_command);
   add("report", "a page that shows records, offline, in any browser",
       report_command);
   add("compare", "two files of records side by side on one page",

@@ -87,10 +87,12 @@ Piece<Real> evaluate(Activation activation, const Numbers<Real>& x) {
   throw std::invalid_argument("activate: no such activation");
 }
 
-// x ↦ f(x) in pieces that stay in cache with their temporaries
+// entries that stay in cache with their temporaries
+constexpr Index piece = 2048;
+
+// x ↦ f(x), piece by piece
 template <class Real, class F>
 void for_each_piece(MatrixOf<Real>& x, int threads, const F& f) {
-  constexpr Index piece = 2048;
   const Index pieces = (x.size() + piece - 1) / piece;
   parallel_for(pieces, pieces < 16 ? 1 : threads, [&](Index i) {
     const Index begin = i * piece;
@@ -134,6 +136,23 @@ MatrixOf<Real> activation_slopes(Activation activation, MatrixOf<Real> x,
   return x;
 }
 
+template <class Real>
+void activate_with_slopes(Activation activation, std::span<Real> x,
+                          std::span<Real> slopes) {
+  const Index size = static_cast<Index>(x.size());
+  for (Index begin = 0; begin < size; begin += piece) {
+    const Index count = std::min(piece, size - begin);
+    Eigen::Map<Numbers<Real>> entries(x.data() + begin, count);
+    const Piece<Real> both = evaluate<Real>(activation, entries);
+    entries = both.value;
+    Eigen::Map<Numbers<Real>>(slopes.data() + begin, count) = both.slope;
+  }
+}
+
+template void activate_with_slopes(Activation, std::span<float>,
+                                   std::span<float>);
+template void activate_with_slopes(Activation, std::span<double>,
+                                   std::span<double>);
 template MatrixOf<float> activation_values(Activation, MatrixOf<float>, int);
 template MatrixOf<double> activation_values(Activation, MatrixOf<double>, int);
 template MatrixOf<float> activation_slopes(Activation, MatrixOf<float>, int);

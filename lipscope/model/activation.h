@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "lipscope/core/matrix.h"
@@ -27,5 +28,11 @@ MatrixOf<Real> activation_values(Activation activation, MatrixOf<Real> x,
 template <class Real>
 MatrixOf<Real> activation_slopes(Activation activation, MatrixOf<Real> x,
                                  int threads);
+
+/// Both at once, on the calling thread: x becomes its activation, and slopes
+/// the derivative where x was.
+template <class Real>
+void activate_with_slopes(Activation activation, std::span<Real> x,
+                          std::span<Real> slopes);
 
 }  // namespace lipscope

@@ -1,0 +1,65 @@
+// lipscope sample: what a trained model writes.
+
+#include "lipscope/train/sample.h"
+
+#include <fmt/format.h>
+
+#include "lipscope/cli/commands.h"
+#include "lipscope/core/errors.h"
+#include "lipscope/text/utf8.h"
+#include "lipscope/train/model_folder.h"
+
+namespace lipscope::cli {
+namespace {
+
+struct Options {
+  std::string folder, prompt = "\n";
+  SampleOptions how;
+};
+
+void declare(CLI::App& app, Options& o) {
+  app.description(
+      "Text that a trained model writes after a prompt, one character at a "
+      "time.\n\n"
+      "  lipscope sample runs/l2 --prompt 'ROMEO:' --length 300 --temperature "
+      "0.8");
+  app.add_option("DIR", o.folder, "what lipscope train made")->required();
+  app.add_option("--prompt", o.prompt, "what the text begins with")
+      ->default_str("a new line");
+  app.add_option("--length", o.how.length, "characters to write")
+      ->check(CLI::Range(Index{1}, Index{10'000'000}))
+      ->capture_default_str();
+  app.add_option("--temperature", o.how.temperature,
+                 "below 1 bolder, above 1 wilder; 0: the likeliest each time")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  app.add_option("--seed", o.how.seed)->capture_default_str();
+  app.add_option("--threads", o.how.threads, "0: all cores")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str();
+}
+
+int run(const Options& o) {
+  const ModelDescription description = read_description(o.folder);
+  if (o.prompt.empty()) throw InputError("--prompt: it is empty");
+  check_utf8(o.prompt);
+  const std::vector<int> prompt =
+      description.vocabulary.encode(o.prompt, "--prompt");
+  LanguageModel<float> model(description.config);
+  const VectorOf<float> weights = read_weights(
+      std::filesystem::path(o.folder) / "model.safetensors", model.layout());
+  fmt::print(
+      "{}{}\n", o.prompt,
+      description.vocabulary.decode(sample(model, weights, prompt, o.how)));
+  return 0;
+}
+
+}  // namespace
+
+Run sample_command(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  declare(app, *options);
+  return [options] { return run(*options); };
+}
+
+}  // namespace lipscope::cli

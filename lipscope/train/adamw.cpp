@@ -1,0 +1,59 @@
+#include "lipscope/train/adamw.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/core/parallel.h"
+
+namespace lipscope {
+
+void adamw_step(const Layout& layout, VectorOf<float>& weights,
+                const VectorOf<float>& gradients, AdamMoments& moments, Index t,
+                double rate, double scale, const AdamWOptions& o) {
+  require(weights.size() == layout.size() &&
+              gradients.size() == layout.size() &&
+              moments.first.size() == layout.size() &&
+              moments.second.size() == layout.size(),
+          "adamw: buffers of {}, {}, {} and {} numbers for a layout of {}",
+          weights.size(), gradients.size(), moments.first.size(),
+          moments.second.size(), layout.size());
+  const float beta1 = static_cast<float>(o.beta1);
+  const float beta2 = static_cast<float>(o.beta2);
+  const float epsilon = static_cast<float>(o.epsilon);
+  const float first = static_cast<float>(rate / (1 - std::pow(o.beta1, t)));
+  const float second = static_cast<float>(1 / (1 - std::pow(o.beta2, t)));
+  const auto& tensors = layout.tensors();
+  parallel_for(static_cast<Index>(tensors.size()), o.threads, [&](Index i) {
+    const Slot slot = tensors[i].slot;
+    const float keep =
+        static_cast<float>(tensors[i].matrix ? 1 - rate * o.weight_decay : 1.0);
+    // in pieces that stay in cache
+    for (Index begin = 0; begin < slot.size(); begin += 4096) {
+      const Index at = slot.offset + begin;
+      const Index count = std::min<Index>(4096, slot.size() - begin);
+      auto w = weights.segment(at, count).array();
+      auto m = moments.first.segment(at, count).array();
+      auto v = moments.second.segment(at, count).array();
+      const auto g =
+          gradients.segment(at, count).array() * static_cast<float>(scale);
+      m = beta1 * m + (1 - beta1) * g;
+      v = beta2 * v + (1 - beta2) * g.square();
+      w = keep * w - first * m / ((second * v).sqrt() + epsilon);
+    }
+  });
+}
+
+double gradient_norm(const VectorOf<float>& gradients, Index begin,
+                     Index size) {
+  return std::sqrt(gradients.segment(begin, size).cast<double>().squaredNorm());
+}
+
+double Schedule::at(Index t) const {
+  const double steps = static_cast<double>(t);
+  const double risen = static_cast<double>(std::max<Index>(1, warmup));
+  if (steps < risen) return rate * steps / risen;
+  return after == After::fixed ? rate : rate * std::sqrt(risen / steps);
+}
+
+}  // namespace lipscope

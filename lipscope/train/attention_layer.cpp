@@ -1,0 +1,237 @@
+#include "lipscope/train/attention_layer.h"
+
+#include <cmath>
+#include <utility>
+
+#include "lipscope/attention/l2.h"
+#include "lipscope/core/errors.h"
+#include "lipscope/core/gemm.h"
+
+namespace lipscope {
+
+template <class Real>
+AttentionLayer<Real>::AttentionLayer(Layout& layout, const std::string& name,
+                                     AttentionShape shape)
+    : shape_(shape) {
+  const Index d = shape.width;
+  require(shape.kind == Kind::dot || shape.kind == Kind::l2 ||
+              shape.kind == Kind::l2_untied,
+          "attention layer: {} does not learn here", name_of(shape.kind));
+  require(!shape.contractive || tied(),
+          "attention layer: only l2 has a bound to be divided by");
+  require(shape.heads >= 1 && d >= 1 && d % shape.heads == 0,
+          "attention layer: width {} does not divide into {} heads", d,
+          shape.heads);
+  if (tied()) {
+    // |q_i − q_j|²/√k of unit features is about 2√k with Glorot's numbers: each
+    // token would see itself alone, and q/√k would let little of it through.
+    // This way the distances begin near 1, and values at their usual size
+    const double root = std::sqrt(static_cast<double>(head_width()));
+    const double small = std::sqrt(0.5 / root);
+    in_ = layout.add_matrix(name + ".q.weight", d, d, small);
+    value_ = layout.add_matrix(name + ".v.weight", d, d, root);
+  } else {
+    in_ = layout.add_matrix(name + ".qkv.weight", d, 3 * d);
+  }
+  output_ = layout.add_matrix(name + ".o.weight", d, d);
+}
+
+template <class Real>
+ConstL2Views<Real> AttentionLayer<Real>::l2_views(
+    const VectorOf<Real>& weights) const {
+  return {tensor(weights, in_), tensor(weights, value_),
+          tensor(weights, output_)};
+}
+
+// what head h compares and mixes of one sequence; the square root of k is in q
+template <class Real>
+HeadFeatures<Real> AttentionLayer<Real>::features(Index sequence, Index h,
+                                                  Index length) const {
+  const Index d = shape_.width, k = head_width();
+  const auto part = [&](Index which) {
+    return projected_.block(sequence * length, which * d + h * k, length, k);
+  };
+  if (tied()) return l2_features<Real>({part(0), part(0), part(0)});
+  if (shape_.kind == Kind::l2_untied)
+    return l2_features<Real>({part(0), part(1), part(2)});
+  return {part(0) / std::sqrt(static_cast<Real>(k)), part(1), part(2)};
+}
+
+template <class Real>
+const MatrixOf<Real>& AttentionLayer<Real>::forward(
+    const VectorOf<Real>& weights, const MatrixOf<Real>& x, const Pass& pass) {
+  const Index n = x.rows(), d = shape_.width, k = head_width();
+  x_ = &x;
+  projected_.resize(n, in_.cols);
+  for_row_pieces(n, pass.threads, [&](Index begin, Index count) {
+    gemm<Real>(as_is(view(x, {begin, 0, count, d})),
+               as_is(tensor(weights, in_)),
+               view(projected_, {begin, 0, count, in_.cols}));
+  });
+
+  mixed_.resize(n, d);
+  heads_.resize(pass.sequences * shape_.heads);
+  const Weighting causal{.mask = Mask::causal};
+  parallel_for(pass.sequences * shape_.heads, pass.threads, [&](Index i) {
+    const Index sequence = i / shape_.heads, h = i % shape_.heads;
+    heads_[i].emplace(features(sequence, h, pass.length), causal,
+                      TiledHead<Real>::Keep::weights);
+    mixed_.block(sequence * pass.length, h * k, pass.length, k) =
+        heads_[i]->value();
+  });
+
+  if (tied()) make_effective_output(weights);
+  const ConstView<Real> output =
+      tied() ? view(std::as_const(effective_)) : tensor(weights, output_);
+  y_.resize(n, d);
+  for_row_pieces(n, pass.threads, [&](Index begin, Index count) {
+    gemm<Real>(as_is(view(std::as_const(mixed_), {begin, 0, count, d})),
+               as_is(output), view(y_, {begin, 0, count, d}));
+  });
+  return y_;
+}
+
+template <class Real>
+const MatrixOf<Real>& AttentionLayer<Real>::backward(
+    const VectorOf<Real>& weights, VectorOf<Real>& gradients,
+    const MatrixOf<Real>& gy, const Pass& pass) {
+  const Index n = gy.rows(), d = shape_.width, k = head_width();
+  // y = mixed W_O:  gmixed = gy W_Oᵀ,  gW_O = mixedᵀ gy  (tied: U for W_O)
+  const ConstView<Real> output =
+      tied() ? view(std::as_const(effective_)) : tensor(weights, output_);
+  gmixed_.resize(n, d);
+  for_row_pieces(n, pass.threads, [&](Index begin, Index count) {
+    gemm<Real>(as_is(view(gy, {begin, 0, count, d})), transposed(output),
+               view(gmixed_, {begin, 0, count, d}));
+  });
+  if (tied()) geffective_.resize(d, d);
+  product_into<Real>(transposed(view(std::as_const(mixed_))), as_is(view(gy)),
+                     tied() ? view(geffective_) : tensor(gradients, output_),
+                     pass.threads);
+
+  // mixed_h = P_h v_h, head by head back to the projections
+  gprojected_.resize(n, in_.cols);
+  parallel_for(pass.sequences * shape_.heads, pass.threads, [&](Index i) {
+    const Index row = i / shape_.heads * pass.length, h = i % shape_.heads;
+    const auto place = [&](Index which) {
+      return Block{row, which * d + h * k, pass.length, k};
+    };
+    const ConstView<Real> gz = view(std::as_const(gmixed_), place(0));
+    const TiledHead<Real>& head = *heads_[i];
+    if (shape_.kind == Kind::dot) {
+      // q = x W_Q/√k
+      View<Real> gq = view(gprojected_, place(0));
+      head.cotangent(
+          gz, {gq, view(gprojected_, place(1)), view(gprojected_, place(2))});
+      gq /= std::sqrt(static_cast<Real>(k));
+      return;
+    }
+    HeadFeatures<Real> g{MatrixOf<Real>(pass.length, k + 1),
+                         MatrixOf<Real>(pass.length, k + 1),
+                         MatrixOf<Real>(pass.length, k)};
+    head.cotangent(gz, view(g));
+    const HeadFeatures<Real> raw = l2_features_cotangent(head.at(), g);
+    if (tied()) {  // q, k and v are all x W_Q
+      view(gprojected_, place(0)) = raw.q + raw.k + raw.v;
+    } else {
+      view(gprojected_, place(0)) = raw.q;
+      view(gprojected_, place(1)) = raw.k;
+      view(gprojected_, place(2)) = raw.v;
+    }
+  });
+
+  // projected = x W:  gx = gprojected Wᵀ,  gW = xᵀ gprojected
+  gx_.resize(n, d);
+  for_row_pieces(n, pass.threads, [&](Index begin, Index count) {
+    gemm<Real>(
+        as_is(view(std::as_const(gprojected_), {begin, 0, count, in_.cols})),
+        transposed(tensor(weights, in_)), view(gx_, {begin, 0, count, d}));
+  });
+  product_into<Real>(transposed(view(*x_)),
+                     as_is(view(std::as_const(gprojected_))),
+                     tensor(gradients, in_), pass.threads);
+  if (tied()) effective_output_backward(weights, gradients);
+  return gx_;
+}
+
+template <class Real>
+void AttentionLayer<Real>::make_effective_output(
+    const VectorOf<Real>& weights) {
+  const Index d = shape_.width, k = head_width();
+  const ConstL2Views<Real> w = l2_views(weights);
+  inner_.resize(d, k);
+  effective_.resize(d, d);
+  for (Index h = 0; h < shape_.heads; ++h) {
+    const Block columns{0, h * k, d, k}, rows{h * k, 0, k, d};
+    View<Real> inner = view(inner_, {h * k, 0, k, k});
+    gemm<Real>(transposed(view(w.query, columns)),
+               as_is(view(w.value, columns)), inner);
+    inner /= std::sqrt(static_cast<Real>(k));
+    gemm<Real>(as_is(read_only(inner)), as_is(view(w.output, rows)),
+               view(effective_, rows));
+  }
+  divisor_ = divisor(weights);
+  if (divisor_ != 1.0) effective_ /= static_cast<Real>(divisor_);
+}
+
+template <class Real>
+void AttentionLayer<Real>::effective_output_backward(
+    const VectorOf<Real>& weights, VectorOf<Real>& gradients) {
+  const Index d = shape_.width, k = head_width();
+  const ConstL2Views<Real> w = l2_views(weights);
+  L2Views<Real> g{tensor(gradients, in_), tensor(gradients, value_),
+                  tensor(gradients, output_)};
+  // E = U/c:  gc = −⟨gE, E⟩/c,  gU = gE/c
+  const double gdivisor =
+      -geffective_.cwiseProduct(effective_).template cast<double>().sum() /
+      divisor_;
+  geffective_ /= static_cast<Real>(divisor_);
+  const Real scale = 1 / std::sqrt(static_cast<Real>(k));
+  MatrixOf<Real> ginner(k, k);
+  for (Index h = 0; h < shape_.heads; ++h) {
+    const Block columns{0, h * k, d, k}, rows{h * k, 0, k, d};
+    const ConstView<Real> geffective = view(std::as_const(geffective_), rows);
+    // U_h = M_h W_O:  gW_O = M_hᵀ gU_h,  gM_h = gU_h W_Oᵀ
+    gemm<Real>(transposed(view(std::as_const(inner_), {h * k, 0, k, k})),
+               as_is(geffective), view(g.output, rows));
+    gemm<Real>(as_is(geffective), transposed(view(w.output, rows)),
+               view(ginner));
+    // M_h = W_Qᵀ W_V/√k:  gW_V = W_Q gM_h/√k,  gW_Q += W_V gM_hᵀ/√k
+    ginner *= scale;
+    gemm<Real>(as_is(view(w.query, columns)), as_is(ginner),
+               view(g.value, columns));
+    gemm<Real>(as_is(view(w.value, columns)), transposed(ginner),
+               view(g.query, columns), Into::add);
+  }
+  if (shape_.contractive)
+    contraction_backward(w, shape_.heads, shape_.context, gdivisor, g);
+}
+
+template <class Real>
+double AttentionLayer<Real>::divisor(const VectorOf<Real>& weights) const {
+  return shape_.contractive
+             ? contraction(l2_views(weights), shape_.heads, shape_.context)
+             : 1.0;
+}
+
+template <class Real>
+AttentionWeights AttentionLayer<Real>::exported(
+    const VectorOf<Real>& weights) const {
+  const Index d = shape_.width;
+  const Matrix in = tensor(weights, in_).template cast<double>();
+  AttentionWeights w{.query = in.leftCols(d), .heads = shape_.heads};
+  if (tied()) {
+    w.value = tensor(weights, value_).template cast<double>();
+  } else {
+    w.key = in.middleCols(d, d);
+    w.value = in.rightCols(d);
+  }
+  w.output =
+      tensor(weights, output_).template cast<double>() / divisor(weights);
+  return w;
+}
+
+template class AttentionLayer<float>;
+template class AttentionLayer<double>;
+
+}  // namespace lipscope

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lipscope/attention/tiled_head.h"
+#include "lipscope/train/contraction.h"
+#include "lipscope/train/layout.h"
+#include "lipscope/train/pass.h"
+
+namespace lipscope {
+
+struct AttentionShape {
+  Kind kind = Kind::dot;     ///< dot, l2 or l2_untied
+  bool contractive = false;  ///< l2 only: divided by its Lip_inf bound
+  Index width = 0, heads = 1;
+  Index context = 1;  ///< the n of that bound
+};
+
+/// Causal multi-head attention without biases, on the heads of attention/:
+///
+///   dot, l2_untied  y = [P_1 v_1, …, P_H v_H] W_O,  [q k v] = x W_qkv
+///   l2              y = Σ_h P_h x A_h W_V,h W_O,h = [P_1 q_1, …] U,
+///                   q = x W_Q,  U_h = M_h W_O,h,  M_h = W_Q,hᵀ W_V,h/√k
+///   contractive     the same with U/c(W) in place of U (see contraction.h)
+///
+/// A tied layer multiplies the tokens with two matrices, where the others have
+/// four: what W_V and W_O do to them is one [d×d] product of weights.
+template <class Real>
+class AttentionLayer {
+ public:
+  AttentionLayer(Layout& layout, const std::string& name, AttentionShape shape);
+
+  /// x must stay where it is until backward.
+  const MatrixOf<Real>& forward(const VectorOf<Real>& weights,
+                                const MatrixOf<Real>& x, const Pass& pass);
+  /// gx.
+  const MatrixOf<Real>& backward(const VectorOf<Real>& weights,
+                                 VectorOf<Real>& gradients,
+                                 const MatrixOf<Real>& gy, const Pass& pass);
+
+  /// What forward was last given.
+  const MatrixOf<Real>& input() const { return *x_; }
+
+  /// The same layer as attention/ reads it; what it is divided by is in W_O.
+  AttentionWeights exported(const VectorOf<Real>& weights) const;
+  /// What the output is divided by: 1 unless it is contractive.
+  double divisor(const VectorOf<Real>& weights) const;
+
+  const AttentionShape& shape() const { return shape_; }
+
+ private:
+  bool tied() const { return shape_.kind == Kind::l2; }
+  Index head_width() const { return shape_.width / shape_.heads; }
+  ConstL2Views<Real> l2_views(const VectorOf<Real>& weights) const;
+  HeadFeatures<Real> features(Index sequence, Index h, Index length) const;
+  void make_effective_output(const VectorOf<Real>& weights);
+  void effective_output_backward(const VectorOf<Real>& weights,
+                                 VectorOf<Real>& gradients);
+
+  AttentionShape shape_;
+  Slot in_;      // W_qkv [d×3d], or W_Q [d×d]
+  Slot value_;   // W_V [d×d], if tied
+  Slot output_;  // W_O [d×d]
+
+  const MatrixOf<Real>* x_ = nullptr;
+  MatrixOf<Real> projected_;                           // [N×3d], or [N×d]
+  std::vector<std::optional<TiledHead<Real>>> heads_;  // of each sequence
+  MatrixOf<Real> mixed_;                               // P_h v_h, or P_h q_h
+  MatrixOf<Real> y_;
+  MatrixOf<Real> inner_, effective_, geffective_;  // M, U (over c), their gU
+  double divisor_ = 1.0;
+  MatrixOf<Real> gmixed_, gprojected_, gx_;
+};
+
+}  // namespace lipscope

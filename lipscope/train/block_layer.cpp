@@ -1,0 +1,74 @@
+#include "lipscope/train/block_layer.h"
+
+#include <stdexcept>
+
+namespace lipscope {
+
+std::string name_of(NormPlace place) {
+  switch (place) {
+    case NormPlace::post:
+      return "post";
+    case NormPlace::pre:
+      return "pre";
+    case NormPlace::none:
+      return "none";
+  }
+  throw std::invalid_argument("name_of: no such place of a norm");
+}
+
+template <class Real>
+Residual<Real>::Residual(Layout& layout, const std::string& norm_name,
+                         Index width, NormPlace place)
+    : place_(place) {
+  if (place != NormPlace::none) norm_.emplace(layout, norm_name, width);
+}
+
+template <class Real>
+BlockLayer<Real>::BlockLayer(Layout& layout, const std::string& name,
+                             const BlockShape& shape)
+    : attention_(layout, name + ".attn", shape.attention),
+      around_attention_(layout, name + ".ln_1", shape.attention.width,
+                        shape.norm),
+      mlp_(layout, name + ".mlp", shape.attention.width, shape.hidden,
+           shape.activation),
+      around_mlp_(layout, name + ".ln_2", shape.attention.width, shape.norm) {}
+
+template <class Real>
+const MatrixOf<Real>& BlockLayer<Real>::forward(const VectorOf<Real>& weights,
+                                                const MatrixOf<Real>& x,
+                                                Index number,
+                                                const Pass& pass) {
+  const MatrixOf<Real>& middle = around_attention_.forward(
+      weights, x, 2 * number, pass,
+      [&](const MatrixOf<Real>& read) -> const MatrixOf<Real>& {
+        return attention_.forward(weights, read, pass);
+      });
+  return around_mlp_.forward(
+      weights, middle, 2 * number + 1, pass,
+      [&](const MatrixOf<Real>& read) -> const MatrixOf<Real>& {
+        return mlp_.forward(weights, read, pass.threads);
+      });
+}
+
+template <class Real>
+void BlockLayer<Real>::backward(const VectorOf<Real>& weights,
+                                VectorOf<Real>& gradients, MatrixOf<Real>& g,
+                                Index number, const Pass& pass) {
+  around_mlp_.backward(weights, gradients, g, 2 * number + 1, pass,
+                       [&](const MatrixOf<Real>& gy) -> const MatrixOf<Real>& {
+                         return mlp_.backward(weights, gradients, gy,
+                                              pass.threads);
+                       });
+  around_attention_.backward(
+      weights, gradients, g, 2 * number, pass,
+      [&](const MatrixOf<Real>& gy) -> const MatrixOf<Real>& {
+        return attention_.backward(weights, gradients, gy, pass);
+      });
+}
+
+template class Residual<float>;
+template class Residual<double>;
+template class BlockLayer<float>;
+template class BlockLayer<double>;
+
+}  // namespace lipscope

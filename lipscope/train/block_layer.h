@@ -1,0 +1,97 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "lipscope/train/attention_layer.h"
+#include "lipscope/train/dropout.h"
+#include "lipscope/train/mlp_layer.h"
+#include "lipscope/train/norm_layer.h"
+
+namespace lipscope {
+
+/// Where the norms of a block stand.
+enum class NormPlace {
+  post,  ///< x ↦ norm(x + f(x)), f attention and then the MLP [Kim21]
+  pre,   ///< x ↦ x + f(norm(x))
+  none   ///< x ↦ x + f(x)
+};
+
+std::string name_of(NormPlace place);  ///< "post", "pre", "none"
+
+struct BlockShape {
+  AttentionShape attention;
+  Index hidden = 0;  ///< width of the MLP inside
+  Activation activation = Activation::gelu;
+  NormPlace norm = NormPlace::post;
+};
+
+/// f with its residual, its dropout and its norm; f is an AttentionLayer or an
+/// MlpLayer, called by the functions that forward and backward are given.
+template <class Real>
+class Residual {
+ public:
+  Residual(Layout& layout, const std::string& norm_name, Index width,
+           NormPlace place);
+
+  template <class F>
+  const MatrixOf<Real>& forward(const VectorOf<Real>& weights,
+                                const MatrixOf<Real>& x, std::uint64_t place,
+                                const Pass& pass, const F& f) {
+    const MatrixOf<Real>& read =
+        place_ == NormPlace::pre ? norm_->forward(weights, x, pass.threads) : x;
+    sum_ = f(read);
+    dropout(sum_, place, pass);
+    sum_ += x;
+    return place_ == NormPlace::post
+               ? norm_->forward(weights, sum_, pass.threads)
+               : sum_;
+  }
+
+  /// gy → gx, in place; f maps gy to gx.
+  template <class F>
+  void backward(const VectorOf<Real>& weights, VectorOf<Real>& gradients,
+                MatrixOf<Real>& g, std::uint64_t place, const Pass& pass,
+                const F& f) {
+    if (place_ == NormPlace::post)
+      norm_->backward(weights, gradients, g, pass.threads);
+    // sum = x + dropout(f(read)):  gx = gsum + gread, through the norm if pre
+    gf_ = g;
+    dropout(gf_, place, pass);
+    gf_ = f(gf_);
+    if (place_ == NormPlace::pre)
+      norm_->backward(weights, gradients, gf_, pass.threads);
+    g += gf_;
+  }
+
+ private:
+  NormPlace place_;
+  std::optional<NormLayer<Real>> norm_;
+  MatrixOf<Real> sum_, gf_;
+};
+
+/// A transformer block: residual attention and a residual MLP, with norms.
+template <class Real>
+class BlockLayer {
+ public:
+  BlockLayer(Layout& layout, const std::string& name, const BlockShape& shape);
+
+  /// `number` tells this block's dropout from that of others. x must stay where
+  /// it is until backward.
+  const MatrixOf<Real>& forward(const VectorOf<Real>& weights,
+                                const MatrixOf<Real>& x, Index number,
+                                const Pass& pass);
+  /// gy → gx, in place.
+  void backward(const VectorOf<Real>& weights, VectorOf<Real>& gradients,
+                MatrixOf<Real>& g, Index number, const Pass& pass);
+
+  const AttentionLayer<Real>& attention() const { return attention_; }
+
+ private:
+  AttentionLayer<Real> attention_;
+  Residual<Real> around_attention_;
+  MlpLayer<Real> mlp_;
+  Residual<Real> around_mlp_;
+};
+
+}  // namespace lipscope

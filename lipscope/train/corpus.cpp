@@ -1,0 +1,127 @@
+#include "lipscope/train/corpus.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/io/mapped_file.h"
+#include "lipscope/text/utf8.h"
+
+namespace lipscope {
+
+Vocabulary::Vocabulary(std::vector<char32_t> characters)
+    : characters_(std::move(characters)) {
+  for (std::size_t i = 1; i < characters_.size(); ++i)
+    require(characters_[i - 1] < characters_[i],
+            "vocabulary: character {} is not in order", i);
+}
+
+Vocabulary Vocabulary::of(std::string_view text) {
+  std::set<char32_t> found;
+  for (std::size_t at = 0; at < text.size();) {
+    const Character c = character_at(text, at);
+    found.insert(c.code);
+    at += c.size;
+  }
+  return Vocabulary(std::vector<char32_t>(found.begin(), found.end()));
+}
+
+std::vector<int> Vocabulary::encode(std::string_view text,
+                                    const std::string& where) const {
+  std::vector<int> numbers;
+  numbers.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const Character c = character_at(text, at);
+    const auto found =
+        std::lower_bound(characters_.begin(), characters_.end(), c.code);
+    if (found == characters_.end() || *found != c.code)
+      throw InputError(fmt::format(
+          "{}: byte {}: the model does not know the character U+{:04X}", where,
+          at, static_cast<unsigned>(c.code)));
+    numbers.push_back(static_cast<int>(found - characters_.begin()));
+    at += c.size;
+  }
+  return numbers;
+}
+
+std::string Vocabulary::decode(std::span<const int> numbers) const {
+  std::string text;
+  for (const int c : numbers) text += utf8_of(characters_.at(c));
+  return text;
+}
+
+Pieces pieces_of(Index size) {
+  return {.train_end = size * 90 / 100, .valid_end = size * 95 / 100};
+}
+
+Corpus corpus_of(std::string_view text, Index context,
+                 const std::string& where) {
+  try {
+    check_utf8(text);
+  } catch (const InputError& e) {
+    throw InputError(fmt::format("{}: {}", where, e.what()));
+  }
+  Vocabulary vocabulary = Vocabulary::of(text);
+  if (vocabulary.size() < 2)
+    throw InputError(fmt::format(
+        "{}: {} different characters; a model needs two to choose from", where,
+        vocabulary.size()));
+  const std::vector<int> all = vocabulary.encode(text, where);
+  const auto size = static_cast<Index>(all.size());
+  const auto [first, second] = pieces_of(size);
+  const Index smallest = std::min({first, second - first, size - second});
+  if (smallest < context + 1)
+    throw InputError(fmt::format(
+        "{}: {} characters; 5 % of them, kept for validation, are {}, and a "
+        "context of {} needs {}",
+        where, size, smallest, context, context + 1));
+  return {.vocabulary = std::move(vocabulary),
+          .train = {all.begin(), all.begin() + first},
+          .valid = {all.begin() + first, all.begin() + second},
+          .test = {all.begin() + second, all.end()}};
+}
+
+std::string read_text(const std::filesystem::path& path) {
+  const MappedFile file(path);
+  const auto bytes = file.bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+namespace {
+
+void append_window(Batch& batch, std::span<const int> text, Index begin) {
+  const int* const from = text.data() + begin;
+  batch.characters.insert(batch.characters.end(), from, from + batch.length);
+  batch.targets.insert(batch.targets.end(), from + 1, from + 1 + batch.length);
+  ++batch.sequences;
+}
+
+}  // namespace
+
+Batch random_batch(std::span<const int> text, Index sequences, Index length,
+                   Rng step) {
+  require(static_cast<Index>(text.size()) > length,
+          "batch: {} characters for windows of {}", text.size(), length);
+  const std::uint64_t places = text.size() - length;
+  Batch batch{.length = length};
+  for (Index i = 0; i < sequences; ++i)
+    append_window(batch, text, static_cast<Index>(step.next() % places));
+  return batch;
+}
+
+std::vector<Batch> all_windows(std::span<const int> text, Index sequences,
+                               Index length) {
+  std::vector<Batch> batches;
+  const auto last = static_cast<Index>(text.size()) - 1;
+  for (Index begin = 0; begin < last; begin += length) {
+    const Index size = std::min(length, last - begin);
+    if (batches.empty() || batches.back().sequences == sequences ||
+        batches.back().length != size)
+      batches.push_back({.length = size});
+    append_window(batches.back(), text, begin);
+  }
+  return batches;
+}
+
+}  // namespace lipscope

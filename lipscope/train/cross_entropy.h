@@ -1,0 +1,20 @@
+#pragma once
+
+#include <span>
+
+#include "lipscope/core/matrix.h"
+
+namespace lipscope {
+
+/// −log softmax(logits)[target] of each row, in nats, summed in double over the
+/// rows. With it the gradient of their mean, by the logits:
+///
+///   (softmax(logits) − onehot(target))/rows
+template <class Real>
+double cross_entropy(const MatrixOf<Real>& logits,
+                     std::span<const int> targets);
+template <class Real>
+MatrixOf<Real> cross_entropy_backward(MatrixOf<Real> logits,
+                                      std::span<const int> targets);
+
+}  // namespace lipscope

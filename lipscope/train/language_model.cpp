@@ -1,0 +1,163 @@
+#include "lipscope/train/language_model.h"
+
+#include <stdexcept>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/train/cross_entropy.h"
+#include "lipscope/train/dropout.h"
+
+namespace lipscope {
+namespace {
+
+// places of dropout: those of block i are 2i and 2i + 1
+constexpr std::uint64_t after_embedding = ~std::uint64_t{0};
+
+Kind attention_kind(Mixer mixer) {
+  switch (mixer) {
+    case Mixer::dot:
+      return Kind::dot;
+    case Mixer::l2_untied:
+      return Kind::l2_untied;
+    default:
+      return Kind::l2;
+  }
+}
+
+BlockShape block_shape(const LanguageModelConfig& c) {
+  return {.attention = {.kind = attention_kind(c.mixer),
+                        .contractive = c.mixer == Mixer::contractive_l2,
+                        .width = c.width,
+                        .heads = c.heads,
+                        .context = c.context},
+          .hidden = c.hidden,
+          .activation = c.activation,
+          .norm = c.norm};
+}
+
+const LanguageModelConfig& sound(const LanguageModelConfig& config) {
+  require_sound(config);
+  return config;
+}
+
+}  // namespace
+
+std::string name_of(Mixer mixer) {
+  switch (mixer) {
+    case Mixer::dot:
+      return "dot";
+    case Mixer::l2:
+      return "l2";
+    case Mixer::l2_untied:
+      return "l2-untied";
+    case Mixer::contractive_l2:
+      return "contractive-l2";
+    case Mixer::lstm:
+      return "lstm";
+  }
+  throw std::invalid_argument("name_of: no such mixer");
+}
+
+void require_sound(const LanguageModelConfig& c) {
+  require(c.characters >= 2, "language model: {} characters in its vocabulary",
+          c.characters);
+  require(c.layers >= 1, "language model: {} layers", c.layers);
+  require(c.context >= 1, "language model: a context of {}", c.context);
+  require(c.width >= 1 && c.heads >= 1 && c.hidden >= 1,
+          "language model: width {}, {} heads, {} hidden", c.width, c.heads,
+          c.hidden);
+  require(c.mixer == Mixer::lstm || c.width % c.heads == 0,
+          "language model: width {} does not divide into {} heads", c.width,
+          c.heads);
+}
+
+template <class Real>
+LanguageModel<Real>::LanguageModel(const LanguageModelConfig& config)
+    : config_(sound(config)),
+      embedding_(layout_, config.characters,
+                 config.mixer == Mixer::lstm ? 0 : config.context,
+                 config.width),
+      head_([&]() -> LinearLayer<Real> {
+        const bool lstm = config.mixer == Mixer::lstm;
+        for (Index i = 0; i < config.layers; ++i) {
+          const std::string name = "h." + std::to_string(i);
+          if (lstm)
+            lstms_.emplace_back(layout_, name, config.width);
+          else
+            blocks_.emplace_back(layout_, name, block_shape(config));
+        }
+        if (!lstm && config.norm == NormPlace::pre)
+          last_norm_.emplace(layout_, "ln_f", config.width);
+        return {layout_, "lm_head", config.width, config.characters, false};
+      }()),
+      x_(lstms_.size() + 1) {}
+
+template <class Real>
+const MatrixOf<Real>& LanguageModel<Real>::forward(
+    const VectorOf<Real>& weights, std::span<const int> characters,
+    const Pass& pass) {
+  require(weights.size() == layout_.size(),
+          "language model: {} weights, it has {}", weights.size(),
+          layout_.size());
+  require(static_cast<Index>(characters.size()) == pass.rows() &&
+              pass.length <= config_.context,
+          "language model: {} characters for {} sequences of {}, the context "
+          "is {}",
+          characters.size(), pass.sequences, pass.length, config_.context);
+  for (const int c : characters)
+    require(c >= 0 && c < config_.characters,
+            "language model: character {} of {}", c, config_.characters);
+
+  x_[0] = embedding_.forward(weights, characters, pass);
+  dropout(x_[0], after_embedding, pass);
+  last_ = &x_[0];
+  for (std::size_t i = 0; i < blocks_.size(); ++i)
+    last_ = &blocks_[i].forward(weights, *last_, static_cast<Index>(i), pass);
+  for (std::size_t i = 0; i < lstms_.size(); ++i) {
+    x_[i + 1] = lstms_[i].forward(weights, x_[i], pass);
+    dropout(x_[i + 1], i, pass);
+    last_ = &x_[i + 1];
+  }
+  if (last_norm_) last_ = &last_norm_->forward(weights, *last_, pass.threads);
+  logits_.resize(pass.rows(), config_.characters);
+  head_.forward(weights, view(*last_), view(logits_), pass.threads);
+  return logits_;
+}
+
+template <class Real>
+void LanguageModel<Real>::backward(const VectorOf<Real>& weights,
+                                   VectorOf<Real>& gradients,
+                                   std::span<const int> characters,
+                                   std::span<const int> targets,
+                                   const Pass& pass) {
+  require(static_cast<Index>(targets.size()) == logits_.rows(),
+          "language model: {} targets for {} logits", targets.size(),
+          logits_.rows());
+  gradients.resize(layout_.size());
+  const MatrixOf<Real> glogits = cross_entropy_backward(logits_, targets);
+  g_.resize(pass.rows(), config_.width);
+  head_.backward(weights, gradients, view(*last_), view(glogits), view(g_),
+                 pass.threads);
+  if (last_norm_) last_norm_->backward(weights, gradients, g_, pass.threads);
+  for (std::size_t i = lstms_.size(); i-- > 0;) {
+    dropout(g_, i, pass);
+    g_ = lstms_[i].backward(weights, gradients, g_, pass);
+  }
+  for (std::size_t i = blocks_.size(); i-- > 0;)
+    blocks_[i].backward(weights, gradients, g_, static_cast<Index>(i), pass);
+  dropout(g_, after_embedding, pass);
+  embedding_.backward(gradients, characters, g_, pass);
+}
+
+template <class Real>
+std::vector<const AttentionLayer<Real>*> LanguageModel<Real>::attention()
+    const {
+  std::vector<const AttentionLayer<Real>*> layers;
+  for (const BlockLayer<Real>& block : blocks_)
+    layers.push_back(&block.attention());
+  return layers;
+}
+
+template class LanguageModel<float>;
+template class LanguageModel<double>;
+
+}  // namespace lipscope

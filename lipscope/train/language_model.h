@@ -1,0 +1,84 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lipscope/train/block_layer.h"
+#include "lipscope/train/embedding_layer.h"
+#include "lipscope/train/lstm_layer.h"
+
+namespace lipscope {
+
+/// What mixes the characters of a sequence.
+enum class Mixer { dot, l2, l2_untied, contractive_l2, lstm };
+
+inline constexpr Mixer all_mixers[] = {Mixer::dot, Mixer::l2, Mixer::l2_untied,
+                                       Mixer::contractive_l2, Mixer::lstm};
+
+std::string name_of(Mixer mixer);  ///< "dot", …, "contractive-l2", "lstm"
+
+/// A character-level language model [Kim21]. heads, hidden, activation and norm
+/// are those of transformers and mean nothing to an LSTM.
+struct LanguageModelConfig {
+  Mixer mixer = Mixer::dot;
+  Index characters = 0;  ///< of the vocabulary
+  Index layers = 4, width = 256, heads = 8;
+  Index context = 128;  ///< longest sequence
+  Index hidden = 1024;  ///< of the MLP
+  Activation activation = Activation::gelu;
+  NormPlace norm = NormPlace::post;
+};
+
+/// Throws std::invalid_argument unless the numbers fit each other.
+void require_sound(const LanguageModelConfig& config);
+
+/// The model: what it learns is not in it but in a buffer of its layout.
+///
+///   transformer  embedding of characters and positions → blocks → (pre: a last
+///                norm) → x W_head
+///   lstm         embedding of characters → LSTM layers → h W_head
+///
+/// Dropout stands after the embedding and on every residual branch (LSTM: on
+/// what each layer hands on).
+template <class Real>
+class LanguageModel {
+ public:
+  explicit LanguageModel(const LanguageModelConfig& config);
+  LanguageModel(const LanguageModel&) = delete;  // layers point at each other's
+  LanguageModel& operator=(const LanguageModel&) = delete;
+
+  const LanguageModelConfig& config() const { return config_; }
+  const Layout& layout() const { return layout_; }
+
+  /// Logits of what follows each of the characters [N×V].
+  const MatrixOf<Real>& forward(const VectorOf<Real>& weights,
+                                std::span<const int> characters,
+                                const Pass& pass);
+
+  /// The gradient of the mean cross-entropy of the last forward's logits;
+  /// `pass` and `characters` are forward's. All of `gradients` is overwritten.
+  void backward(const VectorOf<Real>& weights, VectorOf<Real>& gradients,
+                std::span<const int> characters, std::span<const int> targets,
+                const Pass& pass);
+
+  /// The attention of each layer, with its last input; empty for an LSTM.
+  std::vector<const AttentionLayer<Real>*> attention() const;
+
+ private:
+  LanguageModelConfig config_;
+  Layout layout_;
+  EmbeddingLayer<Real> embedding_;
+  std::vector<BlockLayer<Real>> blocks_;
+  std::vector<LstmLayer<Real>> lstms_;
+  std::optional<NormLayer<Real>> last_norm_;
+  LinearLayer<Real> head_;
+
+  // what the first layer reads, then (LSTM) what each hands on
+  std::vector<MatrixOf<Real>> x_;
+  const MatrixOf<Real>* last_ = nullptr;  // what the head reads
+  MatrixOf<Real> logits_, g_;
+};
+
+}  // namespace lipscope

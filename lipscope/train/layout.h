@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lipscope/core/matrix.h"
+
+namespace lipscope {
+
+/// Where a tensor stands in a flat buffer: rows·cols numbers from `offset` on.
+struct Slot {
+  Index offset = 0, rows = 0, cols = 0;
+
+  Index size() const { return rows * cols; }
+};
+
+/// How a tensor begins: normal numbers with this mean and deviation.
+struct Initial {
+  double mean = 0.0, deviation = 0.0;
+};
+
+/// What a model learns, by name, as one flat buffer. Weights, gradients and the
+/// two moments of Adam are four buffers of the same layout, so that what treats
+/// all numbers alike never asks what they are.
+class Layout {
+ public:
+  struct Tensor {
+    std::string name;
+    Slot slot;
+    Initial initial;
+    bool matrix = false;  ///< a product's factor, which weight decay acts on
+  };
+
+  /// A matrix that x is multiplied with; it begins with Glorot's deviation
+  /// √(2/(in + out)) [Glorot10], times `scale`.
+  Slot add_matrix(const std::string& name, Index in, Index out,
+                  double scale = 1.0);
+  /// A table of rows to look up.
+  Slot add_table(const std::string& name, Index rows, Index cols);
+  /// A row of gains or biases, all of them `value` at first.
+  Slot add_row(const std::string& name, Index cols, double value);
+
+  const std::vector<Tensor>& tensors() const { return tensors_; }
+  Index size() const { return size_; }
+
+  /// The buffer as it begins; each tensor depends on the seed and its number
+  /// alone.
+  template <class Real>
+  VectorOf<Real> initial(std::uint64_t seed) const;
+
+ private:
+  Slot add(Tensor tensor);
+
+  std::vector<Tensor> tensors_;
+  Index size_ = 0;
+};
+
+/// A tensor of a buffer, to read or to write.
+template <class Real>
+ConstView<Real> tensor(const VectorOf<Real>& buffer, Slot s) {
+  return {buffer.data() + s.offset, s.rows, s.cols,
+          Eigen::OuterStride<>(s.cols)};
+}
+template <class Real>
+View<Real> tensor(VectorOf<Real>& buffer, Slot s) {
+  return {buffer.data() + s.offset, s.rows, s.cols,
+          Eigen::OuterStride<>(s.cols)};
+}
+
+/// What v may write, to read only.
+template <class Real>
+ConstView<Real> read_only(const View<Real>& v) {
+  return {v.data(), v.rows(), v.cols(), Eigen::OuterStride<>(v.outerStride())};
+}
+
+}  // namespace lipscope

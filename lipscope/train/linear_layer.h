@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+
+#include "lipscope/train/layout.h"
+#include "lipscope/train/pass.h"
+
+namespace lipscope {
+
+/// y = x W + b, for each token by itself; b may be absent. It remembers
+/// nothing: whoever made x keeps it.
+template <class Real>
+class LinearLayer {
+ public:
+  LinearLayer(Layout& layout, const std::string& name, Index in, Index out,
+              bool bias);
+
+  void forward(const VectorOf<Real>& weights, const ConstView<Real>& x,
+               View<Real> y, int threads) const;
+
+  void backward(const VectorOf<Real>& weights, VectorOf<Real>& gradients,
+                const ConstView<Real>& x, const ConstView<Real>& gy,
+                View<Real> gx, int threads) const;
+
+  /// backward, but for gx.
+  void backward_weights(VectorOf<Real>& gradients, const ConstView<Real>& x,
+                        const ConstView<Real>& gy, int threads) const;
+
+  Slot weight() const { return weight_; }
+  Slot bias() const { return bias_; }
+
+ private:
+  Slot weight_, bias_;  // bias: no rows if absent
+};
+
+}  // namespace lipscope

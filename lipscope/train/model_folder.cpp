@@ -1,0 +1,216 @@
+#include "lipscope/train/model_folder.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <span>
+#include <string_view>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/core/version.h"
+#include "lipscope/io/atomic_file.h"
+#include "lipscope/io/json_text.h"
+#include "lipscope/io/safetensors.h"
+#include "lipscope/io/sha256.h"
+
+namespace lipscope {
+namespace {
+
+using nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+void write_json(const fs::path& path, const ordered_json& json) {
+  const std::string text = json.dump(2) + "\n";
+  AtomicFile file(path);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
+}
+
+nlohmann::json read_json(const fs::path& path) {
+  nlohmann::json json = parse_json(path.string(), read_text(path));
+  if (!json.is_object())
+    throw InputError(fmt::format("{}: not a JSON object", path.string()));
+  return json;
+}
+
+// a key that must be there, of its type
+template <class T>
+T value_of(const nlohmann::json& json, const char* key, const fs::path& path) {
+  const auto wrong = [&] {
+    return InputError(fmt::format("{}: {} is missing or not as expected",
+                                  path.string(), key));
+  };
+  const auto found = json.find(key);
+  if (found == json.end()) throw wrong();
+  try {
+    return found->get<T>();
+  } catch (const nlohmann::json::exception&) {
+    throw wrong();
+  }
+}
+
+// the one of `all` that has the name under the key
+template <class Enum, std::size_t n>
+Enum named(const nlohmann::json& json, const char* key, const fs::path& path,
+           const Enum (&all)[n]) {
+  const auto name = value_of<std::string>(json, key, path);
+  for (const Enum e : all)
+    if (name_of(e) == name) return e;
+  throw InputError(
+      fmt::format("{}: {} is {}", path.string(), key, printable(name)));
+}
+
+constexpr NormPlace norm_places[] = {NormPlace::post, NormPlace::pre,
+                                     NormPlace::none};
+constexpr Activation activations[] = {Activation::gelu, Activation::gelu_tanh,
+                                      Activation::relu, Activation::silu};
+
+void collect(std::map<std::string, Matrix>& tensors, const Layout& layout,
+             const std::string& prefix, const VectorOf<float>& buffer) {
+  for (const Layout::Tensor& t : layout.tensors())
+    tensors[prefix + t.name] = tensor(buffer, t.slot).cast<double>();
+}
+
+VectorOf<float> read_buffer(const SafetensorsFile& file, const Layout& layout,
+                            const std::string& prefix) {
+  VectorOf<float> buffer(layout.size());
+  for (const Layout::Tensor& t : layout.tensors()) {
+    const MatrixOf<float> m = file.matrix_as<float>(prefix + t.name);
+    if (m.rows() != t.slot.rows || m.cols() != t.slot.cols)
+      throw InputError(
+          fmt::format("{}: {} is [{}, {}]; the model has [{}, {}] there",
+                      file.path().string(), prefix + t.name, m.rows(), m.cols(),
+                      t.slot.rows, t.slot.cols));
+    tensor(buffer, t.slot) = m;
+  }
+  return buffer;
+}
+
+}  // namespace
+
+void write_description(const fs::path& folder,
+                       const ModelDescription& description) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    throw InputError(fmt::format("{}: the folder cannot be made: {}",
+                                 folder.string(), error.message()));
+  const LanguageModelConfig& c = description.config;
+  ordered_json characters = ordered_json::array();
+  for (const char32_t code : description.vocabulary.characters())
+    characters.push_back(static_cast<std::uint32_t>(code));
+  ordered_json json = {{"model_type", "lipscope"},
+                       {"lipscope_version", version()},
+                       {"mixer", name_of(c.mixer)},
+                       {"num_layers", c.layers},
+                       {"width", c.width}};
+  if (c.mixer != Mixer::lstm) {
+    json["num_heads"] = c.heads;
+    json["mlp_width"] = c.hidden;
+    json["activation"] = name_of(c.activation);
+    json["norm"] = name_of(c.norm);
+  }
+  json["context"] = c.context;
+  json["characters"] = std::move(characters);
+  json["training"] = description.training;
+  write_json(folder / "config.json", json);
+}
+
+ModelDescription read_description(const fs::path& folder) {
+  const fs::path path = folder / "config.json";
+  const nlohmann::json json = read_json(path);
+  if (value_of<std::string>(json, "model_type", path) != "lipscope")
+    throw InputError(
+        fmt::format("{}: not a model that lipscope trained", path.string()));
+  ModelDescription d;
+  LanguageModelConfig& c = d.config;
+  c.mixer = named(json, "mixer", path, all_mixers);
+  c.layers = value_of<Index>(json, "num_layers", path);
+  c.width = value_of<Index>(json, "width", path);
+  c.context = value_of<Index>(json, "context", path);
+  if (c.mixer != Mixer::lstm) {
+    c.heads = value_of<Index>(json, "num_heads", path);
+    c.hidden = value_of<Index>(json, "mlp_width", path);
+    c.activation = named(json, "activation", path, activations);
+    c.norm = named(json, "norm", path, norm_places);
+  }
+  std::vector<char32_t> characters;
+  for (const std::uint32_t code :
+       value_of<std::vector<std::uint32_t>>(json, "characters", path))
+    characters.push_back(code);
+  c.characters = static_cast<Index>(characters.size());
+  try {
+    require_sound(c);
+    d.vocabulary = Vocabulary(std::move(characters));
+  } catch (const std::invalid_argument& e) {
+    throw InputError(fmt::format("{}: {}", path.string(), e.what()));
+  }
+  d.training = ordered_json::parse(
+      value_of<nlohmann::json>(json, "training", path).dump());
+  return d;
+}
+
+void write_weights(const fs::path& file, const Layout& layout,
+                   const VectorOf<float>& weights) {
+  std::map<std::string, Matrix> tensors;
+  collect(tensors, layout, "", weights);
+  write_safetensors(file, tensors, "F32");
+}
+
+VectorOf<float> read_weights(const fs::path& file, const Layout& layout) {
+  return read_buffer(SafetensorsFile(file), layout, "");
+}
+
+void write_checkpoint(const fs::path& folder, const Layout& layout,
+                      const Checkpoint& checkpoint) {
+  const TrainingState& state = checkpoint.state;
+  const std::string name = fmt::format("checkpoint-{}.safetensors", state.step);
+  std::map<std::string, Matrix> tensors;
+  collect(tensors, layout, "weights.", state.weights);
+  collect(tensors, layout, "first_moment.", state.moments.first);
+  collect(tensors, layout, "second_moment.", state.moments.second);
+  write_safetensors(folder / name, tensors, "F32");
+  ordered_json json = {{"step", state.step},
+                       {"checkpoint", name},
+                       {"sha256", sha256_file(folder / name)},
+                       {"best_step", checkpoint.best_step}};
+  json["best_valid_nll"] = checkpoint.best_nll
+                               ? ordered_json(*checkpoint.best_nll)
+                               : ordered_json(nullptr);
+  write_json(folder / "state.json", json);
+  // what state.json does not name is not needed any more
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string other = entry.path().filename().string();
+    if (other.starts_with("checkpoint-") && other != name) {
+      std::error_code ignored;  // a file too many does no harm
+      fs::remove(entry.path(), ignored);
+    }
+  }
+}
+
+std::optional<Checkpoint> read_checkpoint(const fs::path& folder,
+                                          const Layout& layout) {
+  const fs::path path = folder / "state.json";
+  if (!fs::exists(path)) return {};
+  const nlohmann::json json = read_json(path);
+  const auto name = value_of<std::string>(json, "checkpoint", path);
+  if (fs::path(name).filename() != name)
+    throw InputError(fmt::format("{}: checkpoint is {}, not a file's name",
+                                 path.string(), printable(name)));
+  const fs::path file = folder / name;
+  if (sha256_file(file) != value_of<std::string>(json, "sha256", path))
+    throw InputError(fmt::format(
+        "{}: damaged: its SHA-256 is not what state.json says", file.string()));
+  const SafetensorsFile tensors(file);
+  Checkpoint c;
+  c.state.step = value_of<Index>(json, "step", path);
+  c.state.weights = read_buffer(tensors, layout, "weights.");
+  c.state.moments.first = read_buffer(tensors, layout, "first_moment.");
+  c.state.moments.second = read_buffer(tensors, layout, "second_moment.");
+  c.best_step = value_of<Index>(json, "best_step", path);
+  if (!json.contains("best_valid_nll") || !json["best_valid_nll"].is_null())
+    c.best_nll = value_of<double>(json, "best_valid_nll", path);
+  return c;
+}
+
+}  // namespace lipscope

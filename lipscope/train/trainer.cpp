@@ -1,0 +1,85 @@
+#include "lipscope/train/trainer.h"
+
+#include <cmath>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/train/cross_entropy.h"
+
+namespace lipscope {
+namespace {
+
+// streams of the seed
+constexpr std::uint64_t of_weights = 0, of_batches = 1, of_dropout = 2;
+
+}  // namespace
+
+Trainer::Trainer(const LanguageModelConfig& config, TrainingOptions options)
+    : options_(std::move(options)), model_(config) {
+  require(options_.batch >= 1, "trainer: a batch of {}", options_.batch);
+  require(options_.dropout >= 0 && options_.dropout < 1,
+          "trainer: dropout {} is not in [0, 1)", options_.dropout);
+  require(options_.schedule.rate > 0 && options_.clip >= 0,
+          "trainer: learning rate {}, clip {}", options_.schedule.rate,
+          options_.clip);
+  options_.adamw.threads = options_.threads;
+}
+
+TrainingState Trainer::initial() const {
+  TrainingState state;
+  Rng seed = Rng(options_.seed).split(of_weights);
+  state.weights = model_.layout().initial<float>(seed.next());
+  state.moments.first = VectorOf<float>::Zero(state.weights.size());
+  state.moments.second = state.moments.first;
+  return state;
+}
+
+StepReport Trainer::step(TrainingState& state, std::span<const int> text) {
+  const Rng rng = Rng(options_.seed).split(of_batches).split(state.step);
+  return step(state,
+              random_batch(text, options_.batch, model_.config().context, rng));
+}
+
+StepReport Trainer::step(TrainingState& state, const Batch& batch) {
+  const Pass pass{
+      .sequences = batch.sequences,
+      .length = batch.length,
+      .threads = options_.threads,
+      .dropout = options_.dropout,
+      .noise = Rng(options_.seed).split(of_dropout).split(state.step)};
+  const MatrixOf<float>& logits =
+      model_.forward(state.weights, batch.characters, pass);
+  StepReport report;
+  report.nll =
+      cross_entropy(logits, batch.targets) / static_cast<double>(pass.rows());
+  model_.backward(state.weights, gradients_, batch.characters, batch.targets,
+                  pass);
+  report.gradient_norm = gradient_norm(gradients_, 0, gradients_.size());
+  if (!std::isfinite(report.nll) || !std::isfinite(report.gradient_norm))
+    throw RunError(fmt::format(
+        "training diverged at step {}: the loss is {}, the gradient's norm {}",
+        state.step + 1, report.nll, report.gradient_norm));
+
+  const double scale = options_.clip > 0 && report.gradient_norm > options_.clip
+                           ? options_.clip / report.gradient_norm
+                           : 1.0;
+  ++state.step;
+  report.rate = options_.schedule.at(state.step);
+  adamw_step(model_.layout(), state.weights, gradients_, state.moments,
+             state.step, report.rate, scale, options_.adamw);
+  return report;
+}
+
+double mean_nll(LanguageModel<float>& model, const VectorOf<float>& weights,
+                std::span<const int> text, int threads) {
+  require(text.size() >= 2, "mean_nll: a text of {} characters", text.size());
+  double sum = 0.0;
+  for (const Batch& batch : all_windows(text, 32, model.config().context))
+    sum += cross_entropy(model.forward(weights, batch.characters,
+                                       {.sequences = batch.sequences,
+                                        .length = batch.length,
+                                        .threads = threads}),
+                         batch.targets);
+  return sum / static_cast<double>(text.size() - 1);
+}
+
+}  // namespace lipscope

@@ -1,0 +1,65 @@
+#pragma once
+
+#include "lipscope/train/adamw.h"
+#include "lipscope/train/corpus.h"
+#include "lipscope/train/language_model.h"
+
+namespace lipscope {
+
+struct TrainingOptions {
+  Index batch = 32;  ///< sequences a step, each as long as the context
+  Schedule schedule;
+  double clip = 1.0;  ///< longest gradient; 0: as it is
+  double dropout = 0.0;
+  AdamWOptions adamw;
+  std::uint64_t seed = 0;
+  int threads = 0;  ///< 0: all cores
+};
+
+/// All that a step depends on besides the text and the options: random numbers
+/// are drawn from the seed and the number of the step, so that nothing else has
+/// to be remembered.
+struct TrainingState {
+  Index step = 0;  ///< steps done
+  VectorOf<float> weights;
+  AdamMoments moments;
+};
+
+/// What a step found.
+struct StepReport {
+  double nll = 0.0;            ///< of its batch, before the step, in nats
+  double gradient_norm = 0.0;  ///< before clipping
+  double rate = 0.0;
+};
+
+class Trainer {
+ public:
+  Trainer(const LanguageModelConfig& config, TrainingOptions options);
+
+  /// Weights as they begin, by the seed.
+  TrainingState initial() const;
+
+  /// One step on a random batch of the text. RunError if the loss or the
+  /// gradient is not finite: the state is then as it was.
+  StepReport step(TrainingState& state, std::span<const int> text);
+
+  /// The same on this batch.
+  StepReport step(TrainingState& state, const Batch& batch);
+
+  LanguageModel<float>& model() { return model_; }
+  Index batch() const { return options_.batch; }
+  /// Of the last step, before clipping; a buffer of the model's layout.
+  const VectorOf<float>& gradients() const { return gradients_; }
+
+ private:
+  TrainingOptions options_;
+  LanguageModel<float> model_;
+  VectorOf<float> gradients_;
+};
+
+/// The mean cross-entropy of a text, in nats for each character, by windows
+/// (see all_windows), without dropout.
+double mean_nll(LanguageModel<float>& model, const VectorOf<float>& weights,
+                std::span<const int> text, int threads = 0);
+
+}  // namespace lipscope

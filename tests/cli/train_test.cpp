@@ -1,0 +1,106 @@
+// train, eval and sample as a user runs them.
+
+#include <gtest/gtest.h>
+
+#include "tests/cli/program.h"
+
+namespace lipscope::test {
+namespace {
+
+const char* const small =
+    " --layers 1 --width 8 --heads 2 --context 8 --batch 2 --eval-every 5 "
+    "--threads 1 --measure 8 --quiet";
+
+std::string text_file(const Folder& folder) {
+  std::ofstream text(folder / "text.txt");
+  for (int i = 0; i < 40; ++i) text << "a river runs by the hill. ";
+  return folder / "text.txt";
+}
+
+TEST(Train, LeavesAFolderThatEvalAndSampleRead) {
+  const Folder folder;
+  const std::string text = text_file(folder);
+  const std::string out = folder / "model";
+  const Outcome trained = lipscope("train " + text + " --out " + out +
+                                   " --model l2 --steps 10 --json" + small);
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  const auto lines = json_lines(trained.out);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[1]["step"], 10);
+  EXPECT_LE(lines[1]["attention"][0]["lower"].get<double>(),
+            lines[1]["attention"][0]["upper"].get<double>());
+  EXPECT_EQ(lines[1]["layer_gradient_norms"].size(), 1u);
+
+  const Outcome judged = lipscope("eval " + out + " --text " + text +
+                                  " --split test --json --threads 1");
+  ASSERT_EQ(judged.code, 0) << judged.err;
+  EXPECT_EQ(json_lines(judged.out)[0]["nll"], lines[2]["test_nll"]);
+
+  const Outcome written =
+      lipscope("sample " + out + " --prompt river --length 7 --threads 1");
+  ASSERT_EQ(written.code, 0) << written.err;
+  EXPECT_EQ(written.out.size(), 13u);
+  EXPECT_EQ(written.out.substr(0, 5), "river");
+}
+
+TEST(Train, RefusesBadInputByName) {
+  const Folder folder;
+  const std::string text = text_file(folder);
+  const auto refused = [&](const std::string& arguments,
+                           const std::string& why) {
+    const Outcome o = lipscope(arguments + small);
+    EXPECT_EQ(o.code, 2) << arguments << ": " << o.err;
+    EXPECT_NE(o.err.find(why), std::string::npos) << arguments << ": " << o.err;
+  };
+  const std::string out = " --out " + (folder / "model");
+  std::ofstream(folder / "empty.txt").flush();
+  std::ofstream(folder / "one.txt") << "a";
+  refused("train " + (folder / "none.txt") + out, "none.txt");
+  refused("train " + (folder / "empty.txt") + out, "0 different characters");
+  refused("train " + (folder / "one.txt") + out, "1 different characters");
+  refused("train " + text + " --out /proc/none/model", "/proc/none/model");
+  refused("train " + text + out + " --model lsd", "lsd");
+}
+
+TEST(Train, RefusesWhatDoesNotFitTogether) {
+  const Folder folder;
+  const std::string text = text_file(folder);
+  const auto train = [&](const std::string& more) {
+    return lipscope("train " + text + " --out " + (folder / "model") +
+                    " --batch 2 --eval-every 5 --threads 1 --quiet "
+                    "--layers 1 " +
+                    more);
+  };
+  Outcome o = train("--width 9 --heads 2 --context 8 --steps 5");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_NE(o.err.find("width 9 does not divide into 2 heads"),
+            std::string::npos)
+      << o.err;
+  o = train("--width 8 --heads 2 --context 100 --steps 5");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_NE(o.err.find("a context of 100 needs 101"), std::string::npos)
+      << o.err;
+
+  ASSERT_EQ(train("--width 8 --heads 2 --context 8 --steps 5").code, 0);
+  o = train("--width 8 --heads 2 --context 8 --steps 10");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_NE(o.err.find("--resume"), std::string::npos) << o.err;
+  o = train("--width 8 --heads 2 --context 8 --steps 10 --resume --lr 0.5");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_NE(o.err.find("trained with lr 0.001"), std::string::npos) << o.err;
+
+  std::ofstream(folder / "model/checkpoint-5.safetensors") << "nonsense";
+  o = train("--width 8 --heads 2 --context 8 --steps 10 --resume");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_NE(o.err.find("damaged"), std::string::npos) << o.err;
+
+  std::ofstream(folder / "model/model.safetensors") << "nonsense";
+  o = lipscope("sample " + (folder / "model") + " --prompt river");
+  EXPECT_EQ(o.code, 2);
+  EXPECT_NE(o.err.find("model.safetensors"), std::string::npos) << o.err;
+  o = lipscope("eval " + (folder / "none") + " --text " + text);
+  EXPECT_EQ(o.code, 2);
+}
+
+}  // namespace
+}  // namespace lipscope::test

@@ -1,0 +1,143 @@
+// Gradients of every layer and variant against finite differences, in f64.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lipscope/attention/multi_head.h"
+#include "lipscope/train/cross_entropy.h"
+#include "lipscope/train/dropout.h"
+#include "lipscope/train/language_model.h"
+
+namespace lipscope::test {
+namespace {
+
+const std::vector<int> text = {0, 3, 1, 4, 2, 2, 0, 1, 3, 4};
+const std::vector<int> next = {3, 1, 4, 2, 0, 0, 1, 3, 4, 1};
+
+LanguageModelConfig small(Mixer mixer, NormPlace norm) {
+  return {.mixer = mixer,
+          .characters = 5,
+          .layers = 2,
+          .width = 6,
+          .heads = 2,
+          .context = 5,
+          .hidden = 7,
+          .norm = norm};
+}
+
+double loss(LanguageModel<double>& model, const Vector& weights,
+            const Pass& pass) {
+  return cross_entropy(model.forward(weights, text, pass), next) /
+         static_cast<double>(text.size());
+}
+
+// weights away from the initial zeros and ones, so that every term counts
+Vector weights_of(const LanguageModel<double>& model) {
+  Vector weights = model.layout().initial<double>(3);
+  return weights + 0.2 * random_direction(weights.size(), Rng(4)) *
+                       std::sqrt(static_cast<double>(weights.size()));
+}
+
+void expect_gradients(const LanguageModelConfig& config, double dropout = 0) {
+  LanguageModel<double> model(config);
+  const Pass pass{.sequences = 2,
+                  .length = 5,
+                  .threads = 1,
+                  .dropout = dropout,
+                  .noise = Rng(11)};
+  const Vector weights = weights_of(model);
+  Vector gradients;
+  loss(model, weights, pass);
+  model.backward(weights, gradients, text, next, pass);
+
+  // of each tensor by itself, along a random direction
+  for (std::size_t i = 0; i < model.layout().tensors().size(); ++i) {
+    const auto& [name, slot, initial, matrix] = model.layout().tensors()[i];
+    Vector direction = Vector::Zero(weights.size());
+    direction.segment(slot.offset, slot.size()) =
+        random_direction(slot.size(), Rng(5).split(i));
+    const double step = 1e-5;
+    const double numeric = (loss(model, weights + step * direction, pass) -
+                            loss(model, weights - step * direction, pass)) /
+                           (2 * step);
+    const double exact = gradients.dot(direction);
+    EXPECT_NEAR(exact, numeric, 1e-9 + 1e-6 * std::abs(numeric))
+        << name_of(config.mixer) << " " << name_of(config.norm) << " " << name;
+    EXPECT_NE(exact, 0.0) << name;
+    EXPECT_NE(exact, numeric) << name;
+  }
+}
+
+TEST(Gradients, AreFiniteDifferencesOfTheLoss) {
+  for (const Mixer mixer : all_mixers)
+    for (const NormPlace norm :
+         {NormPlace::post, NormPlace::pre, NormPlace::none})
+      expect_gradients(small(mixer, norm));
+}
+
+TEST(Gradients, AreThoseOfTheEntriesThatDropoutLeft) {
+  expect_gradients(small(Mixer::dot, NormPlace::post), 0.3);
+  expect_gradients(small(Mixer::lstm, NormPlace::post), 0.3);
+}
+
+TEST(Gradients, AreThoseOfRelu) {
+  LanguageModelConfig config = small(Mixer::l2, NormPlace::pre);
+  config.activation = Activation::relu;
+  expect_gradients(config);
+}
+
+TEST(Dropout, ZeroesItsShareAndKeepsTheMean) {
+  MatrixOf<double> x = MatrixOf<double>::Ones(700, 100);
+  dropout(x, 0, {.dropout = 0.25, .noise = Rng(1)});
+  const double zeros = static_cast<double>((x.array() == 0).count());
+  EXPECT_NEAR(zeros / 70000, 0.25, 4 * std::sqrt(0.25 * 0.75 / 70000));
+  EXPECT_NEAR(x.maxCoeff(), 1 / 0.75, 1e-12);
+  EXPECT_NE(x.topRows(100), x.middleRows(512, 100));
+}
+
+TEST(CrossEntropy, OfEqualLogitsIsTheLogarithmOfTheirNumber) {
+  const MatrixOf<double> logits = MatrixOf<double>::Constant(3, 7, 2.5);
+  const std::vector<int> targets = {0, 3, 6};
+  EXPECT_NEAR(cross_entropy(logits, targets), 3 * std::log(7.0), 1e-14);
+}
+
+// the layer that learns is the map that is measured
+TEST(AttentionLayer, IsTheMapOfItsWeights) {
+  for (const Mixer mixer :
+       {Mixer::dot, Mixer::l2, Mixer::l2_untied, Mixer::contractive_l2}) {
+    LanguageModel<double> model(small(mixer, NormPlace::none));
+    const Vector weights = weights_of(model);
+    Layout layout;
+    AttentionLayer<double> layer(layout, "a", model.attention()[1]->shape());
+    const Vector own = 0.5 * random_direction(layout.size(), Rng(6)) *
+                       std::sqrt(static_cast<double>(layout.size()));
+    const Matrix x = gaussian(10, 6, Rng(7));
+    const Matrix y = layer.forward(own, x, {.sequences = 2, .length = 5});
+
+    const MultiHeadAttention<double> map(
+        layer.exported(own),
+        {.kind = layer.shape().kind, .mask = Mask::causal, .sequences = 2});
+    const Matrix expected = map(x);
+    EXPECT_LT((y - expected).norm(), 1e-13 * expected.norm()) << name_of(mixer);
+    EXPECT_GT(expected.norm(), 1e-3);
+  }
+}
+
+// c by hand: H = 1, k = d = 2, n = 2
+TEST(Contraction, IsTheBoundOfItsWeights) {
+  Matrix q(2, 2), v(2, 2), o(2, 2);
+  q << 1, -2, 3, 0.5;  // rows 3, 3.5; columns 4, 2.5
+  v << 1, 0, -1, 0.5;  // columns 2, 0.5
+  o << 0.25, 1, 0, 2;  // columns 0.25, 3
+  const double front = 4 * 0.2784645427610738 + 1 / std::sqrt(2.0);
+  const double expected = front * 3 * 3.5 * 4 * 2;
+  EXPECT_NEAR(
+      contraction<double>({view(std::as_const(q)), view(std::as_const(v)),
+                           view(std::as_const(o))},
+                          1, 2),
+      expected, 1e-9 * expected);
+}
+
+}  // namespace
+}  // namespace lipscope::test

@@ -1,0 +1,136 @@
+#include "lipscope/train/model_folder.h"
+
+#include <gtest/gtest.h>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/train/training_run.h"
+#include "tests/io/test_files.h"
+#include "tests/train/small_models.h"
+
+namespace lipscope::test {
+namespace {
+
+const Corpus& corpus() {
+  static const Corpus c = corpus_of(sentences(1000), 16, "text");
+  return c;
+}
+
+ModelDescription description(Mixer mixer = Mixer::l2) {
+  return {.config = tiny(mixer, corpus()),
+          .vocabulary = corpus().vocabulary,
+          .training = {{"lr", 0.01}}};
+}
+
+const TrainingOptions training{.batch = 4, .dropout = 0.1, .threads = 1};
+
+RunSummary run(const std::filesystem::path& folder, RunOptions options) {
+  options.eval_every = 4;
+  return train_in_folder(folder, description(), corpus(), training, options);
+}
+
+TEST(ModelFolder, GivesBackWhatItWasGiven) {
+  const TemporaryFolder folder;
+  for (const Mixer mixer : all_mixers) {
+    const ModelDescription d = description(mixer);
+    write_description(folder.path(), d);
+    const ModelDescription back = read_description(folder.path());
+    EXPECT_EQ(back.config.mixer, mixer);
+    EXPECT_EQ(back.config.width, d.config.width);
+    EXPECT_EQ(back.config.layers, d.config.layers);
+    EXPECT_EQ(back.config.context, d.config.context);
+    EXPECT_EQ(back.vocabulary.characters(), d.vocabulary.characters());
+    EXPECT_EQ(back.training, d.training);
+
+    const LanguageModel<float> model(d.config);
+    const auto weights = model.layout().initial<float>(2);
+    write_weights(folder / "w.safetensors", model.layout(), weights);
+    EXPECT_EQ(read_weights(folder / "w.safetensors", model.layout()), weights);
+  }
+}
+
+TEST(ModelFolder, RefusesWhatDoesNotFit) {
+  const TemporaryFolder folder;
+  EXPECT_THROW(read_description(folder.path()), InputError);
+  write_file(folder / "config.json", R"({"model_type": "gpt2"})");
+  EXPECT_THROW(read_description(folder.path()), InputError);
+  const LanguageModel<float> l2(tiny(Mixer::l2, corpus()));
+  const LanguageModel<float> dot(tiny(Mixer::dot, corpus()));
+  write_weights(folder / "w.safetensors", l2.layout(),
+                l2.layout().initial<float>(2));
+  EXPECT_THROW(read_weights(folder / "w.safetensors", dot.layout()),
+               InputError);
+  LanguageModelConfig wider = tiny(Mixer::l2, corpus());
+  wider.hidden = 33;
+  EXPECT_THROW(read_weights(folder / "w.safetensors",
+                            LanguageModel<float>(wider).layout()),
+               InputError);
+}
+
+TEST(TrainingRun, GoesOnToTheSameBits) {
+  const TemporaryFolder whole, parts;
+  run(whole.path(), {.steps = 12});
+  // ended in the middle, off the grid of evaluations, twice
+  for (const Index end : {3, 7}) {
+    const RunSummary summary =
+        run(parts.path(), {.steps = 12,
+                           .resume = end > 3,
+                           .keep_going = [&](Index done, const StepReport&) {
+                             return done < end;
+                           }});
+    EXPECT_EQ(summary.steps, end);
+    EXPECT_FALSE(summary.finished);
+  }
+  const RunSummary summary = run(parts.path(), {.steps = 12, .resume = true});
+  EXPECT_EQ(summary.steps, 12);
+  for (const char* file : {"model.safetensors", "checkpoint-12.safetensors"})
+    EXPECT_EQ(read_file(parts / file), read_file(whole / file)) << file;
+
+  std::vector<Index> steps;
+  std::ifstream lines(parts / "metrics.jsonl");
+  for (std::string line; std::getline(lines, line);)
+    steps.push_back(nlohmann::json::parse(line)["step"]);
+  EXPECT_EQ(steps, (std::vector<Index>{4, 8, 12}));
+  // config, model, metrics, state and one checkpoint
+  EXPECT_EQ(parts.entries(), 5);
+}
+
+TEST(TrainingRun, KeepsTheBestWeights) {
+  const TemporaryFolder folder;
+  double best = INFINITY;
+  const RunSummary summary =
+      run(folder.path(), {.steps = 20, .seen = [&](const auto& line) {
+                            best = std::min(
+                                best, line["valid_nll"].template get<double>());
+                          }});
+  LanguageModel<float> model(tiny(Mixer::l2, corpus()));
+  const auto weights =
+      read_weights(folder / "model.safetensors", model.layout());
+  EXPECT_EQ(mean_nll(model, weights, corpus().valid, 1), best);
+  EXPECT_EQ(summary.best_valid_nll, best);
+  EXPECT_EQ(summary.test_nll, mean_nll(model, weights, corpus().test, 1));
+}
+
+TEST(TrainingRun, RefusesAFolderThatHoldsAnotherRun) {
+  const TemporaryFolder folder;
+  run(folder.path(), {.steps = 4});
+  EXPECT_THROW(run(folder.path(), {.steps = 8}), InputError);
+  ModelDescription other = description();
+  other.training["lr"] = 0.02;
+  EXPECT_THROW(train_in_folder(folder.path(), other, corpus(), training,
+                               {.steps = 8, .resume = true}),
+               InputError);
+}
+
+TEST(TrainingRun, RefusesADamagedCheckpoint) {
+  const TemporaryFolder folder;
+  run(folder.path(), {.steps = 4});
+  std::string bytes = read_file(folder / "checkpoint-4.safetensors");
+  bytes[bytes.size() - 3] ^= 1;
+  write_file(folder / "checkpoint-4.safetensors", bytes);
+  EXPECT_THROW(run(folder.path(), {.steps = 8, .resume = true}), InputError);
+  write_file(folder / "state.json", "{\"step\": 4}");
+  EXPECT_THROW(run(folder.path(), {.steps = 8, .resume = true}), InputError);
+}
+
+}  // namespace
+}  // namespace lipscope::test

@@ -1,0 +1,169 @@
+#include "lipscope/train/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/train/layer_constants.h"
+#include "lipscope/train/sample.h"
+#include "tests/train/small_models.h"
+
+namespace lipscope::test {
+namespace {
+
+TEST(Schedule, RisesAndThenFallsAsTheInverseRoot) {
+  const Schedule s{.rate = 0.5, .warmup = 4};
+  EXPECT_DOUBLE_EQ(s.at(1), 0.125);
+  EXPECT_DOUBLE_EQ(s.at(4), 0.5);
+  EXPECT_DOUBLE_EQ(s.at(16), 0.25);
+  const Schedule fixed{
+      .rate = 0.5, .warmup = 0, .after = Schedule::After::fixed};
+  EXPECT_DOUBLE_EQ(fixed.at(1), 0.5);
+  EXPECT_DOUBLE_EQ(fixed.at(1000), 0.5);
+}
+
+// by hand: at t = 1 m̂ = g and v̂ = g², so that every entry moves by the rate
+TEST(AdamW, MovesByTheRateAndDecaysMatricesAlone) {
+  Layout layout;
+  layout.add_matrix("m", 1, 2);
+  layout.add_row("b", 1, 0.0);
+  VectorOf<float> weights(3), gradients(3);
+  weights << 1, 1, 1;
+  gradients << 3, -3, 3;
+  AdamMoments moments{VectorOf<float>::Zero(3), VectorOf<float>::Zero(3)};
+  adamw_step(layout, weights, gradients, moments, 1, 0.1, 1.0,
+             {.weight_decay = 0.5});
+  EXPECT_NEAR(weights[0], 0.85, 1e-6);
+  EXPECT_NEAR(weights[1], 1.05, 1e-6);
+  EXPECT_NEAR(weights[2], 0.9, 1e-6);
+  EXPECT_NEAR(moments.first[0], 0.3, 1e-6);
+  EXPECT_NEAR(moments.second[0], 0.009, 1e-6);
+}
+
+TEST(Corpus, CutsTheTextAndNumbersItsCharacters) {
+  const Corpus c = corpus_of(sentences(200), 8, "text");
+  EXPECT_EQ(c.train.size(), 180u);
+  EXPECT_EQ(c.valid.size(), 10u);
+  EXPECT_EQ(c.test.size(), 10u);
+  EXPECT_EQ(c.vocabulary.decode(c.train), sentences(200).substr(0, 180));
+  EXPECT_THROW(c.vocabulary.encode("Q", "text"), InputError);
+}
+
+TEST(Corpus, RefusesWhatNothingCanBeLearntFrom) {
+  EXPECT_THROW(corpus_of("", 8, "text"), InputError);
+  EXPECT_THROW(corpus_of("a", 8, "text"), InputError);
+  EXPECT_THROW(corpus_of(std::string(1000, 'a'), 8, "text"), InputError);
+  EXPECT_THROW(corpus_of(sentences(200), 10, "text"), InputError);
+  EXPECT_THROW(corpus_of("a\xff" + sentences(1000), 8, "text"), InputError);
+}
+
+TEST(Windows, HaveEveryCharacterButTheFirstAsATargetOnce) {
+  std::vector<int> text(23);
+  for (int i = 0; i < 23; ++i) text[i] = i;
+  std::vector<int> targets;
+  for (const Batch& b : all_windows(text, 2, 5)) {
+    EXPECT_LE(b.sequences, 2);
+    ASSERT_EQ(b.characters.size(),
+              static_cast<std::size_t>(b.sequences * b.length));
+    for (std::size_t i = 0; i < b.targets.size(); ++i) {
+      EXPECT_EQ(b.targets[i], b.characters[i] + 1);
+      targets.push_back(b.targets[i]);
+    }
+  }
+  EXPECT_EQ(targets, std::vector<int>(text.begin() + 1, text.end()));
+}
+
+TEST(Training, LearnsATextThatRepeats) {
+  const Corpus corpus = corpus_of(sentences(1000), 16, "text");
+  for (const Mixer mixer : all_mixers) {
+    Trainer trainer(tiny(mixer, corpus),
+                    {.batch = 8, .schedule = {.rate = 2e-2, .warmup = 10}});
+    TrainingState state = trainer.initial();
+    const double before =
+        mean_nll(trainer.model(), state.weights, corpus.valid, 1);
+    for (int i = 0; i < 60; ++i) trainer.step(state, corpus.train);
+    const double after =
+        mean_nll(trainer.model(), state.weights, corpus.valid, 1);
+    // of 13 equally likely characters: log 13 = 2.56
+    EXPECT_GT(before, 2.0) << name_of(mixer);
+    EXPECT_LT(after, mixer == Mixer::contractive_l2 ? 2.0 : 1.0)
+        << name_of(mixer);
+  }
+}
+
+TEST(Training, GivesTheSameBitsOnAnyNumberOfThreads) {
+  const Corpus corpus = corpus_of(sentences(2000), 64, "text");
+  for (const Mixer mixer : all_mixers) {
+    LanguageModelConfig config = tiny(mixer, corpus);
+    config.context = 64;
+    VectorOf<float> first;
+    for (const int threads : {1, 2, 3}) {
+      // more rows than one piece has
+      Trainer trainer(config,
+                      {.batch = 20, .dropout = 0.1, .threads = threads});
+      TrainingState state = trainer.initial();
+      for (int i = 0; i < 2; ++i) trainer.step(state, corpus.train);
+      if (threads == 1) first = state.weights;
+      EXPECT_TRUE(state.weights == first)
+          << name_of(mixer) << ", " << threads << " threads";
+    }
+  }
+}
+
+TEST(Training, SaysWhenItDiverges) {
+  const Corpus corpus = corpus_of(sentences(1000), 16, "text");
+  Trainer trainer(tiny(Mixer::lstm, corpus), {.batch = 2, .threads = 1});
+  TrainingState state = trainer.initial();
+  state.weights[0] = NAN;
+  EXPECT_THROW(
+      {
+        for (int i = 0; i < 20; ++i) trainer.step(state, corpus.train);
+      },
+      RunError);
+}
+
+TEST(Sample, OfTemperatureZeroRepeatsWhatWasLearnt) {
+  const Corpus corpus = corpus_of(sentences(1000), 16, "text");
+  Trainer trainer(
+      tiny(Mixer::dot, corpus),
+      {.batch = 8, .schedule = {.rate = 2e-2, .warmup = 10}, .threads = 1});
+  TrainingState state = trainer.initial();
+  for (int i = 0; i < 150; ++i) trainer.step(state, corpus.train);
+  const std::string written = corpus.vocabulary.decode(
+      sample(trainer.model(), state.weights,
+             corpus.vocabulary.encode("the quiet ri", "prompt"),
+             {.length = 20, .temperature = 0, .threads = 1}));
+  EXPECT_EQ(written, sentences(200).substr(12, 20));
+
+  // with a temperature, by the seed
+  const auto drawn = [&](std::uint64_t seed) {
+    return sample(
+        trainer.model(), state.weights, {0},
+        {.length = 30, .temperature = 3.0, .seed = seed, .threads = 1});
+  };
+  EXPECT_EQ(drawn(1), drawn(1));
+  EXPECT_NE(drawn(1), drawn(2));
+}
+
+TEST(LayerConstants, StayBelowTheirBounds) {
+  const Corpus corpus = corpus_of(sentences(1000), 16, "text");
+  for (const Mixer mixer : all_mixers) {
+    LanguageModel<float> model(tiny(mixer, corpus));
+    const auto weights = model.layout().initial<float>(1);
+    const auto found = layer_constants(
+        model, weights, std::span(corpus.valid).first(12), {.threads = 1});
+    EXPECT_EQ(found.size(), mixer == Mixer::lstm ? 0u : 2u);
+    for (const LayerConstant& c : found) {
+      EXPECT_TRUE(c.measured.converged);
+      EXPECT_GT(c.measured.lower, 0.0);
+      EXPECT_EQ(c.above.has_value(), mixer != Mixer::l2_untied);
+      if (c.above) {
+        EXPECT_LE(c.measured.lower, c.above->value);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lipscope::test
