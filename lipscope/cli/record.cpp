@@ -92,6 +92,7 @@ ordered_json to_json(const GrowthRecord& g) {
                {"radius_correlation", or_null(g.fit.radius_correlation)},
                {"dtype", g.of.dtype},
                {"seed", g.of.seed}});
+  if (!g.of.parameters.empty()) json["parameters"] = g.of.parameters;
   return json;
 }
 

@@ -388,6 +388,15 @@ class PageTest(unittest.TestCase):
         self.assertEqual([y for _, y in up], [2.8522, 5.1605, 9.5906])
         self.assertEqual(self.browser.run("return Chart.getChart(document.querySelector('canvas')).options.scales.y.title.text"), "inf-norm")
 
+    def test_a_cloud_of_points_has_no_line_but_its_fit(self):
+        self.show(made.cloud())
+        chart = "Chart.getChart(document.querySelector('canvas')).data.datasets"
+        self.assertEqual(self.browser.run(f"return {chart}.map((d) => d.showLine)"), [False, True])
+        cloud, fit = self.points(self.browser.run("return document.querySelector('canvas').id"))
+        self.assertEqual(len(cloud), 4)
+        self.assertEqual([[round(x, 6), round(10**y, 6)] for x, y in fit], [[1, round(1.5 * 10**0.5, 6)], [2, 15]])
+        self.assertIn("1.5·n^0.5", self.text("main"))
+
     def test_compare_pairs_the_same_questions(self):
         first = made.audit()
         second = [{**r, "kind": "l2", "lower": r["lower"] / 8} if "lower" in r else r for r in first][::2]

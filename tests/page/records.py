@@ -89,6 +89,18 @@ def experiment():
                       for n, low, up in points]
 
 
+def cloud():
+    """Several measurements at each length, and a fit through them."""
+    asked = {"experiment": "castin-real", "series": "layer 0", "x_name": "n"}
+    first = record(command="reproduce", model="", lower=None, n=0, parameters={"experiment": "castin-real"},
+                   details={"title": "Attention at the inputs of a model", "log_x": True, "log_y": True})
+    points = [record(command="reproduce", n=n, lower=value, parameters={**asked, "x": n, "sample": s})
+              for n in (10, 100) for s, value in enumerate((n**0.5, 2 * n**0.5))]
+    fit = {"schema": 1, "command": "growth", "model": "m", "layer": 0, "head": "all", "exponent": 0.5, "constant": 1.5,
+           "exponent_low": 0.4, "exponent_high": 0.6, "points": 4, "parameters": asked}
+    return [first] + points + [fit]
+
+
 def many(count):
     """A long sweep: every record another constant."""
     for i in range(count):

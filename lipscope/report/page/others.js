@@ -219,12 +219,24 @@ function experimentSection(name, records) {
     const [low, up] = [points("lower"), points("upper")];
     if (low.length || up.length) ++k;
     const label = series === "–" ? name : series;
+    // several points above one x are a cloud, not a curve; a fit goes through it
+    const cloud = low.some((p, j) => j > 0 && p.x === low[j - 1].x);
     if (low.length)
       curves.push({
         name: up.length ? `${label}, from below` : label,
         points: low,
         colourName,
+        line: !cloud,
         dots: low.length > 80 ? 2 : 3
+      });
+    const fit = data.growth.find(
+        (g) => plain(g.parameters?.experiment ?? null) === name && plain(g.parameters.series) === series);
+    if (fit && logX && logY && low.length)
+      curves.push({
+        name: `${label}: ${shown(fit.constant, 3)}·${xName}^${shown(fit.exponent, 2)}`,
+        points: [low[0], low.at(-1)].map(({x}) => ({x, y: Math.log10(fit.constant) + fit.exponent * x})),
+        colourName,
+        dots: 0
       });
     if (up.length)
       curves.push({

@@ -42,7 +42,7 @@ function viewName(view) {
 }
 
 function provenanceSection() {
-  const all = (field) => distinct(allRecords, field).filter((v) => v !== null).map(plain);
+  const all = (field) => distinct(allRecords, field).filter((v) => v !== null && v !== "").map(plain);
   const few = (values) =>
       (values.length > 8 ? [...values.slice(0, 8), `${count(values.length - 8)} more`] : values).join(", ");
   const dates = [
