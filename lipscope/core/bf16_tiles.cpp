@@ -19,8 +19,8 @@ namespace {
 // is 16 rows of 16 columns of pairs: row r has numbers 2r and 2r + 1 of each
 // column. Both are the same up to a transposition of pairs.
 constexpr Index side = 16, deep = 32, tile = side * deep;
-constexpr Index block_steps = 8;  // sums of so many tiles are made at a time
-constexpr Index block_deep = block_steps * deep;
+// what is made at a time: sums of so many numbers, in so many rows
+constexpr Index block_deep = 12 * deep, left_rows = 8 * side;
 
 Index smaller(Index a, Index b) { return a < b ? a : b; }
 Index pieces(Index size, Index of) { return (size + of - 1) / of; }
@@ -118,19 +118,27 @@ void pack_tile(const float* from, Index stride, Index vectors, Index k,
   }
 }
 
-// A strip of 16 vectors, from number `begin` on: its tiles, k/32 of them.
+// Strips of 16 vectors, from vector and number `begin` on: of each strip its
+// tiles, one for every 32 numbers, one strip after another. Memory is read row
+// by row.
 template <int parts, bool right>
-void pack_strip(const Floats& f, Index vector, Index vectors, Index begin,
-                Index k, uint16_t* to) {
-  const bool along = f.transposed == right;
-  for (Index q = 0; q < k; q += deep, to += parts * tile) {
-    const Index count = smaller(deep, k - q);
-    if (along)
-      pack_tile<parts, true, right>(f.data + vector * f.stride + begin + q,
-                                    f.stride, vectors, count, to);
-    else
-      pack_tile<parts, false, !right>(f.data + (begin + q) * f.stride + vector,
-                                      f.stride, vectors, count, to);
+void pack_strips(const Floats& f, Index vector, Index vectors, Index begin,
+                 Index k, uint16_t* to) {
+  const Index strip = pieces(k, deep) * parts * tile;
+  if (f.transposed == right) {
+    for (Index v = 0; v < vectors; v += side)
+      for (Index q = 0; q < k; q += deep)
+        pack_tile<parts, true, right>(
+            f.data + (vector + v) * f.stride + begin + q, f.stride,
+            smaller(side, vectors - v), smaller(deep, k - q),
+            to + v / side * strip + q / deep * parts * tile);
+  } else {
+    for (Index q = 0; q < k; q += deep)
+      for (Index v = 0; v < vectors; v += side)
+        pack_tile<parts, false, !right>(
+            f.data + (begin + q) * f.stride + vector + v, f.stride,
+            smaller(side, vectors - v), smaller(deep, k - q),
+            to + v / side * strip + q / deep * parts * tile);
   }
 }
 
@@ -154,14 +162,14 @@ void sum(const uint16_t* a, const uint16_t* b, Index strip, Index steps) {
   for (Index s = 0; s < steps; ++s, a += parts * tile, b += parts * tile) {
     if constexpr (parts == 3) {
       LIPSCOPE_LEFT(2)
-      LIPSCOPE_RIGHT(0) LIPSCOPE_SUM LIPSCOPE_LEFT(1)
-          LIPSCOPE_SUM LIPSCOPE_RIGHT(1) LIPSCOPE_SUM LIPSCOPE_LEFT(0)
-              LIPSCOPE_SUM LIPSCOPE_RIGHT(2) LIPSCOPE_SUM LIPSCOPE_RIGHT(0)
-                  LIPSCOPE_SUM
+      LIPSCOPE_RIGHT(0)
+      LIPSCOPE_SUM LIPSCOPE_LEFT(1) LIPSCOPE_SUM LIPSCOPE_RIGHT(1)
+          LIPSCOPE_SUM LIPSCOPE_LEFT(0) LIPSCOPE_SUM LIPSCOPE_RIGHT(2)
+              LIPSCOPE_SUM LIPSCOPE_RIGHT(0) LIPSCOPE_SUM
     } else {
       LIPSCOPE_LEFT(1)
-      LIPSCOPE_RIGHT(0) LIPSCOPE_SUM LIPSCOPE_LEFT(0)
-          LIPSCOPE_SUM LIPSCOPE_RIGHT(1) LIPSCOPE_SUM
+      LIPSCOPE_RIGHT(0)
+      LIPSCOPE_SUM LIPSCOPE_LEFT(0) LIPSCOPE_SUM LIPSCOPE_RIGHT(1) LIPSCOPE_SUM
     }
   }
 }
@@ -215,28 +223,25 @@ struct alignas(64) TileShapes {
 template <int parts>
 void multiply(const Floats& a, const uint16_t* b, float* c, Index c_stride,
               Index m, Index n, Index k, bool add) {
-  alignas(64) thread_local uint16_t left[2 * block_steps * parts * tile];
+  alignas(64) thread_local uint16_t left[left_rows * block_deep * parts];
   static const TileShapes shapes;
   _tile_loadconfig(&shapes);
   for (Index q = 0; q < k; q += block_deep) {
     const Index deep_here = smaller(block_deep, k - q);
     const Index steps = pieces(deep_here, deep), strip = steps * parts * tile;
-    const bool adds = add || q > 0;
-    for (Index i = 0; i < m; i += 2 * side) {
-      const Index rows = smaller(2 * side, m - i);
-      for (Index s = 0; s * side < rows; ++s)
-        pack_strip<parts, false>(a, i + s * side,
-                                 smaller(side, rows - s * side), q, deep_here,
-                                 left + s * strip);
-      for (Index j = 0; j < n; j += 2 * side) {
-        const Index cols = smaller(2 * side, n - j);
-        const uint16_t* right = b + j / side * strip;
-        float* to = c + i * c_stride + j;
-        const bool tall = rows > side, wide = cols > side;
-        (tall ? (wide ? block<parts, 2, 2> : block<parts, 2, 1>)
-              : (wide ? block<parts, 1, 2> : block<parts, 1, 1>))(
-            left, right, strip, steps, to, c_stride, rows, cols, adds);
-      }
+    for (Index top = 0; top < m; top += left_rows) {
+      const Index rows_here = smaller(left_rows, m - top);
+      pack_strips<parts, false>(a, top, rows_here, q, deep_here, left);
+      for (Index i = 0; i < rows_here; i += 2 * side)
+        for (Index j = 0; j < n; j += 2 * side) {
+          const Index rows = smaller(2 * side, rows_here - i);
+          const Index cols = smaller(2 * side, n - j);
+          const bool tall = rows > side, wide = cols > side;
+          (tall ? (wide ? block<parts, 2, 2> : block<parts, 2, 1>)
+                : (wide ? block<parts, 1, 2> : block<parts, 1, 1>))(
+              left + i / side * strip, b + j / side * strip, strip, steps,
+              c + (top + i) * c_stride + j, c_stride, rows, cols, add || q > 0);
+        }
     }
     b += pieces(n, side) * strip;
   }
@@ -247,10 +252,8 @@ template <int parts>
 void pack(const Floats& b, Index k, Index n, uint16_t* to) {
   for (Index q = 0; q < k; q += block_deep) {
     const Index deep_here = smaller(block_deep, k - q);
-    for (Index j = 0; j < n; j += side) {
-      pack_strip<parts, true>(b, j, smaller(side, n - j), q, deep_here, to);
-      to += pieces(deep_here, deep) * parts * tile;
-    }
+    pack_strips<parts, true>(b, 0, n, q, deep_here, to);
+    to += pieces(n, side) * pieces(deep_here, deep) * parts * tile;
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <new>
 #include <type_traits>
+#include <vector>
 
 #include "lipscope/core/bf16_tiles.h"
 #include "lipscope/core/errors.h"
@@ -16,7 +17,8 @@ namespace {
 
 // ---- by tiles
 
-constexpr Index widest = 1024;  // columns of a right factor cut at a time
+// rows and columns of a right factor that are cut at a time
+constexpr Index deepest = 384, widest = 1024;
 
 bf16_tiles::Parts parts_of(Precision precision) {
   return precision == Precision::full ? bf16_tiles::Parts::three
@@ -146,12 +148,17 @@ void gemm(Factor<Real> a, Factor<Real> b, View<Real> c, Into into,
   if (!begin_product(a, b, c, into)) return;
   if constexpr (std::is_same_v<Real, float>) {
     if (tiles_gain(c.rows(), c.cols(), a.cols(), precision, false)) {
-      for (Index j = 0; j < c.cols(); j += widest) {
-        const Index cols = std::min(widest, c.cols() - j);
-        View<float> part = view(c, {0, j, c.rows(), cols});
-        multiply_by_tiles(a, cut_for_now(cols_of(b, j, cols), precision), part,
-                          into, precision);
-      }
+      // piece by piece of B, each small enough to stay in cache
+      for (Index j = 0; j < c.cols(); j += widest)
+        for (Index q = 0; q < b.rows(); q += deepest) {
+          const Index cols = std::min(widest, c.cols() - j);
+          const Index deep = std::min(deepest, b.rows() - q);
+          View<float> part = view(c, {0, j, c.rows(), cols});
+          multiply_by_tiles(
+              cols_of(a, q, deep),
+              cut_for_now(rows_of(cols_of(b, j, cols), q, deep), precision),
+              part, q > 0 ? Into::add : into, precision);
+        }
       return;
     }
   }
@@ -188,6 +195,32 @@ void gemm(Factor<Real> a, const RightFactor<Real>& b, View<Real> c, Into into) {
   gemm_on_this_thread(a, b.factor(), c, into);
 }
 
+namespace {
+
+// Few numbers, each a long sum: the sums are cut into fixed pieces, made side
+// by side and added in their order.
+constexpr Index long_sum = 512;
+
+template <class Real>
+void product_of_long_sums(const Factor<Real>& a, const Factor<Real>& b,
+                          View<Real> c, int threads, Precision precision) {
+  const Index pieces = (a.cols() + long_sum - 1) / long_sum;
+  std::vector<MatrixOf<Real>> sums(pieces);
+  parallel_for(pieces, threads, [&](Index i) {
+    const Index begin = i * long_sum;
+    const Index count = std::min(long_sum, a.cols() - begin);
+    sums[i].resize(c.rows(), c.cols());
+    gemm(cols_of(a, begin, count), rows_of(b, begin, count), view(sums[i]),
+         Into::overwrite, precision);
+  });
+  parallel_for(c.rows(), threads, [&](Index row) {
+    c.row(row) = sums[0].row(row);
+    for (Index i = 1; i < pieces; ++i) c.row(row) += sums[i].row(row);
+  });
+}
+
+}  // namespace
+
 template <class Real>
 void product_into(Factor<Real> a, Factor<Real> b, View<Real> c, int threads,
                   Precision precision) {
@@ -199,6 +232,10 @@ void product_into(Factor<Real> a, Factor<Real> b, View<Real> c, int threads,
     return std::max<Index>(1, (size + most - 1) / most);
   };
   const Index down = pieces(a.rows(), 256), across = pieces(b.cols(), 384);
+  if (down * across < 4 && a.cols() >= 4 * long_sum) {
+    product_of_long_sums(a, b, c, threads, precision);
+    return;
+  }
   const Index tile_rows = (a.rows() + down - 1) / down;
   const Index tile_cols = (b.cols() + across - 1) / across;
   parallel_for(down * across, threads, [&](Index tile) {

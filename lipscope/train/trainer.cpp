@@ -45,15 +45,17 @@ StepReport Trainer::step(TrainingState& state, const Batch& batch) {
       .length = batch.length,
       .threads = options_.threads,
       .dropout = options_.dropout,
-      .noise = Rng(options_.seed).split(of_dropout).split(state.step)};
+      .noise = Rng(options_.seed).split(of_dropout).split(state.step),
+      .products = Precision::high};
   const MatrixOf<float>& logits =
       model_.forward(state.weights, batch.characters, pass);
   StepReport report;
-  report.nll =
-      cross_entropy(logits, batch.targets) / static_cast<double>(pass.rows());
+  report.nll = cross_entropy(logits, batch.targets, options_.threads) /
+               static_cast<double>(pass.rows());
   model_.backward(state.weights, gradients_, batch.characters, batch.targets,
                   pass);
-  report.gradient_norm = gradient_norm(gradients_, 0, gradients_.size());
+  report.gradient_norm =
+      gradient_norm(gradients_, 0, gradients_.size(), options_.threads);
   if (!std::isfinite(report.nll) || !std::isfinite(report.gradient_norm))
     throw RunError(fmt::format(
         "training diverged at step {}: the loss is {}, the gradient's norm {}",
@@ -78,7 +80,7 @@ double mean_nll(LanguageModel<float>& model, const VectorOf<float>& weights,
                                        {.sequences = batch.sequences,
                                         .length = batch.length,
                                         .threads = threads}),
-                         batch.targets);
+                         batch.targets, threads);
   return sum / static_cast<double>(text.size() - 1);
 }
 
