@@ -221,14 +221,17 @@ struct alignas(64) TileShapes {
 };
 
 template <int parts>
-void multiply(const Floats& a, const uint16_t* b, float* c, Index c_stride,
-              Index m, Index n, Index k, bool add) {
+void multiply(const Floats& a, const Packed& packed, Index first, Index n,
+              float* c, Index c_stride, Index m, bool add) {
+  const Index k = packed.k;
+  const uint16_t* of_block = packed.data;
   alignas(64) thread_local uint16_t left[left_rows * block_deep * parts];
   static const TileShapes shapes;
   _tile_loadconfig(&shapes);
   for (Index q = 0; q < k; q += block_deep) {
     const Index deep_here = smaller(block_deep, k - q);
     const Index steps = pieces(deep_here, deep), strip = steps * parts * tile;
+    const uint16_t* b = of_block + first / side * strip;
     for (Index top = 0; top < m; top += left_rows) {
       const Index rows_here = smaller(left_rows, m - top);
       pack_strips<parts, false>(a, top, rows_here, q, deep_here, left);
@@ -243,7 +246,7 @@ void multiply(const Floats& a, const uint16_t* b, float* c, Index c_stride,
               c + (top + i) * c_stride + j, c_stride, rows, cols, add || q > 0);
         }
     }
-    b += pieces(n, side) * strip;
+    of_block += pieces(packed.n, side) * strip;
   }
   _tile_release();
 }
@@ -283,10 +286,10 @@ void pack(Floats b, Index k, Index n, Parts parts, uint16_t* to) {
   parts == Parts::two ? pack<2>(b, k, n, to) : pack<3>(b, k, n, to);
 }
 
-void multiply(Floats a, const uint16_t* b, float* c, Index c_stride, Index m,
-              Index n, Index k, Parts parts, bool add) {
-  parts == Parts::two ? multiply<2>(a, b, c, c_stride, m, n, k, add)
-                      : multiply<3>(a, b, c, c_stride, m, n, k, add);
+void multiply(Floats a, Packed b, Index first, Index cols, float* c,
+              Index c_stride, Index m, bool add) {
+  (b.parts == Parts::two ? multiply<2> : multiply<3>)(a, b, first, cols, c,
+                                                      c_stride, m, add);
 }
 
 }  // namespace lipscope::bf16_tiles
@@ -298,8 +301,7 @@ namespace lipscope::bf16_tiles {
 bool available() { return false; }
 Index packed_size(Index, Index, Parts) { return 0; }
 void pack(Floats, Index, Index, Parts, std::uint16_t*) {}
-void multiply(Floats, const std::uint16_t*, float*, Index, Index, Index, Index,
-              Parts, bool) {}
+void multiply(Floats, Packed, Index, Index, float*, Index, Index, bool) {}
 
 }  // namespace lipscope::bf16_tiles
 

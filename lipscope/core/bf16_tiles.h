@@ -45,8 +45,16 @@ Index packed_size(Index k, Index n, Parts parts);
 /// is aligned to 64 bytes.
 void pack(Floats b, Index k, Index n, Parts parts, std::uint16_t* to);
 
-/// C ← A B, or C ← C + A B, for A [m×k] and a packed B [k×n].
-void multiply(Floats a, const std::uint16_t* b, float* c, Index c_stride,
-              Index m, Index n, Index k, Parts parts, bool add);
+/// A right factor [k×n] that is cut already.
+struct Packed {
+  const std::uint16_t* data = nullptr;
+  Index k = 0, n = 0;
+  Parts parts = Parts::three;
+};
+
+/// C ← A B, or C ← C + A B, for A [m×k] and columns [first, first + cols) of B;
+/// first is a multiple of 16.
+void multiply(Floats a, Packed b, Index first, Index cols, float* c,
+              Index c_stride, Index m, bool add);
 
 }  // namespace lipscope::bf16_tiles

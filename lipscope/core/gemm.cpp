@@ -37,7 +37,7 @@ std::uint16_t* aligned_numbers(Index count) {
 }
 
 // A right factor that is cut for one product, in memory that serves again.
-const std::uint16_t* cut_for_now(const Factor<float>& b, Precision precision) {
+bf16_tiles::Packed cut_for_now(const Factor<float>& b, Precision precision) {
   thread_local std::unique_ptr<std::uint16_t, decltype(&std::free)> buffer{
       nullptr, &std::free};
   thread_local Index room = 0;
@@ -49,7 +49,7 @@ const std::uint16_t* cut_for_now(const Factor<float>& b, Precision precision) {
   }
   bf16_tiles::pack(floats(b), b.rows(), b.cols(), parts_of(precision),
                    buffer.get());
-  return buffer.get();
+  return {buffer.get(), b.rows(), b.cols(), parts_of(precision)};
 }
 
 // Whether tiles gain: a number that is cut must serve in enough products.
@@ -61,11 +61,10 @@ bool tiles_gain(Index m, Index n, Index k, Precision precision, bool cut) {
   return k >= (full ? 96 : 32) && m * n >= (full ? 72 : 36) * (m + n);
 }
 
-void multiply_by_tiles(const Factor<float>& a, const std::uint16_t* b,
-                       View<float>& c, Into into, Precision precision) {
-  bf16_tiles::multiply(floats(a), b, c.data(), c.outerStride(), c.rows(),
-                       c.cols(), a.cols(), parts_of(precision),
-                       into == Into::add);
+void multiply_by_tiles(const Factor<float>& a, const bf16_tiles::Packed& b,
+                       Index first, View<float>& c, Into into) {
+  bf16_tiles::multiply(floats(a), b, first, c.cols(), c.data(), c.outerStride(),
+                       c.rows(), into == Into::add);
 }
 
 // ---- by libraries
@@ -156,8 +155,8 @@ void gemm(Factor<Real> a, Factor<Real> b, View<Real> c, Into into,
           View<float> part = view(c, {0, j, c.rows(), cols});
           multiply_by_tiles(
               cols_of(a, q, deep),
-              cut_for_now(rows_of(cols_of(b, j, cols), q, deep), precision),
-              part, q > 0 ? Into::add : into, precision);
+              cut_for_now(rows_of(cols_of(b, j, cols), q, deep), precision), 0,
+              part, q > 0 ? Into::add : into);
         }
       return;
     }
@@ -172,7 +171,12 @@ void RightFactor<Real>::Free::operator()(std::uint16_t* p) const {
 
 template <class Real>
 RightFactor<Real>::RightFactor(Factor<Real> b, Precision precision)
-    : factor_(b), precision_(precision) {
+    : data_(b.matrix.data()),
+      rows_(b.matrix.rows()),
+      cols_(b.matrix.cols()),
+      stride_(b.matrix.outerStride()),
+      transposed_(b.transposed),
+      precision_(precision) {
   if constexpr (std::is_same_v<Real, float>) {
     if (!tiles_gain(64, b.cols(), b.rows(), precision, true)) return;
     tiles_.reset(aligned_numbers(
@@ -182,17 +186,30 @@ RightFactor<Real>::RightFactor(Factor<Real> b, Precision precision)
   }
 }
 
+namespace {
+
+// columns [first, first + c.cols()) of A B
 template <class Real>
-void gemm(Factor<Real> a, const RightFactor<Real>& b, View<Real> c, Into into) {
-  if (!begin_product(a, b.factor(), c, into)) return;
+void gemm_columns(const Factor<Real>& a, const RightFactor<Real>& b,
+                  Index first, View<Real> c, Into into) {
   if constexpr (std::is_same_v<Real, float>) {
-    if (b.tiles() != nullptr &&
-        tiles_gain(c.rows(), c.cols(), a.cols(), b.precision(), true)) {
-      multiply_by_tiles(a, b.tiles(), c, into, b.precision());
+    if (b.tiles() != nullptr && tiles_gain(c.rows(), b.factor().cols(),
+                                           a.cols(), b.precision(), true)) {
+      multiply_by_tiles(a,
+                        {b.tiles(), b.factor().rows(), b.factor().cols(),
+                         parts_of(b.precision())},
+                        first, c, into);
       return;
     }
   }
-  gemm_on_this_thread(a, b.factor(), c, into);
+  gemm_on_this_thread(a, cols_of(b.factor(), first, c.cols()), c, into);
+}
+
+}  // namespace
+
+template <class Real>
+void gemm(Factor<Real> a, const RightFactor<Real>& b, View<Real> c, Into into) {
+  if (begin_product(a, b.factor(), c, into)) gemm_columns(a, b, 0, c, into);
 }
 
 namespace {
@@ -221,32 +238,67 @@ void product_of_long_sums(const Factor<Real>& a, const Factor<Real>& b,
 
 }  // namespace
 
+namespace {
+
+// As few tiles of at most 256×384 as there must be, of nearly equal size; their
+// columns begin at multiples of 16.
+struct Tiling {
+  Index down, across, rows, cols;
+
+  Tiling(Index height, Index width) {
+    const auto pieces = [](Index size, Index most) {
+      return std::max<Index>(1, (size + most - 1) / most);
+    };
+    rows = (height + pieces(height, 256) - 1) / pieces(height, 256);
+    cols = (width + pieces(width, 384) - 1) / pieces(width, 384);
+    cols = (cols + 15) / 16 * 16;
+    down = pieces(height, std::max<Index>(1, rows));
+    across = pieces(width, std::max<Index>(1, cols));
+  }
+
+  Index count() const { return down * across; }
+  Block of(Index tile, Index height, Index width) const {
+    const Index i = tile / across * rows, j = tile % across * cols;
+    return {i, j, std::min(rows, height - i), std::min(cols, width - j)};
+  }
+};
+
+}  // namespace
+
 template <class Real>
 void product_into(Factor<Real> a, Factor<Real> b, View<Real> c, int threads,
                   Precision precision) {
-  require(c.rows() == a.rows() && c.cols() == b.cols(),
-          "product: [{}x{}] [{}x{}] does not make [{}x{}]", a.rows(), a.cols(),
-          b.rows(), b.cols(), c.rows(), c.cols());
-  // as few tiles of at most 256×384 as there must be, of nearly equal size
-  const auto pieces = [](Index size, Index most) {
-    return std::max<Index>(1, (size + most - 1) / most);
-  };
-  const Index down = pieces(a.rows(), 256), across = pieces(b.cols(), 384);
-  if (down * across < 4 && a.cols() >= 4 * long_sum) {
+  if (!begin_product(a, b, c, Into::overwrite)) return;
+  const Tiling tiling(c.rows(), c.cols());
+  if (tiling.count() < 4 && a.cols() >= 4 * long_sum) {
     product_of_long_sums(a, b, c, threads, precision);
     return;
   }
-  const Index tile_rows = (a.rows() + down - 1) / down;
-  const Index tile_cols = (b.cols() + across - 1) / across;
-  parallel_for(down * across, threads, [&](Index tile) {
-    const Index i = tile / across * tile_rows, j = tile % across * tile_cols;
-    const Index rows = std::min(tile_rows, a.rows() - i);
-    const Index cols = std::min(tile_cols, b.cols() - j);
-    gemm(rows_of(a, i, rows), cols_of(b, j, cols),
-         View<Real>(c.data() + i * c.outerStride() + j, rows, cols,
-                    Eigen::OuterStride<>(c.outerStride())),
+  parallel_for(tiling.count(), threads, [&](Index tile) {
+    const Block at = tiling.of(tile, c.rows(), c.cols());
+    gemm(rows_of(a, at.row, at.rows), cols_of(b, at.col, at.cols), view(c, at),
          Into::overwrite, precision);
   });
+}
+
+template <class Real>
+void product_into(Factor<Real> a, const RightFactor<Real>& b, View<Real> c,
+                  int threads) {
+  if (!begin_product(a, b.factor(), c, Into::overwrite)) return;
+  const Tiling tiling(c.rows(), c.cols());
+  parallel_for(tiling.count(), threads, [&](Index tile) {
+    const Block at = tiling.of(tile, c.rows(), c.cols());
+    gemm_columns(rows_of(a, at.row, at.rows), b, at.col, view(c, at),
+                 Into::overwrite);
+  });
+}
+
+template <class Real>
+MatrixOf<Real> product(Factor<Real> a, const RightFactor<Real>& b,
+                       int threads) {
+  MatrixOf<Real> c(a.rows(), b.factor().cols());
+  product_into(a, b, view(c), threads);
+  return c;
 }
 
 template <class Real>
@@ -268,6 +320,13 @@ template void product_into(Factor<float>, Factor<float>, View<float>, int,
                            Precision);
 template void product_into(Factor<double>, Factor<double>, View<double>, int,
                            Precision);
+template void product_into(Factor<float>, const RightFactor<float>&,
+                           View<float>, int);
+template void product_into(Factor<double>, const RightFactor<double>&,
+                           View<double>, int);
+template MatrixOf<float> product(Factor<float>, const RightFactor<float>&, int);
+template MatrixOf<double> product(Factor<double>, const RightFactor<double>&,
+                                  int);
 template MatrixOf<float> product(Factor<float>, Factor<float>, int);
 template MatrixOf<double> product(Factor<double>, Factor<double>, int);
 

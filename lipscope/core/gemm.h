@@ -60,7 +60,9 @@ class RightFactor {
   RightFactor() = default;
   explicit RightFactor(Factor<Real> b, Precision precision = Precision::full);
 
-  const Factor<Real>& factor() const { return factor_; }
+  Factor<Real> factor() const {
+    return {{data_, rows_, cols_, Eigen::OuterStride<>(stride_)}, transposed_};
+  }
   /// The tiles, or nothing.
   const std::uint16_t* tiles() const { return tiles_.get(); }
   Precision precision() const { return precision_; }
@@ -69,7 +71,9 @@ class RightFactor {
   struct Free {
     void operator()(std::uint16_t* p) const;
   };
-  Factor<Real> factor_{ConstView<Real>(nullptr, 0, 0, Eigen::OuterStride<>(0))};
+  const Real* data_ = nullptr;  // what it was made from
+  Index rows_ = 0, cols_ = 0, stride_ = 0;
+  bool transposed_ = false;
   Precision precision_ = Precision::full;
   std::unique_ptr<std::uint16_t, Free> tiles_;
 };
@@ -78,6 +82,13 @@ class RightFactor {
 template <class Real>
 void gemm(Factor<Real> a, const RightFactor<Real>& b, View<Real> c,
           Into into = Into::overwrite);
+
+/// A B in fixed tiles, as below.
+template <class Real>
+MatrixOf<Real> product(Factor<Real> a, const RightFactor<Real>& b, int threads);
+template <class Real>
+void product_into(Factor<Real> a, const RightFactor<Real>& b, View<Real> c,
+                  int threads);
 
 /// A B in tiles of a fixed size, each made by one thread: the same bits for any
 /// number of threads.

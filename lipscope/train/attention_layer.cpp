@@ -24,13 +24,10 @@ AttentionLayer<Real>::AttentionLayer(Layout& layout, const std::string& name,
           "attention layer: width {} does not divide into {} heads", d,
           shape.heads);
   if (tied()) {
-    // |q_i − q_j|²/√k of unit features is about 2√k with Glorot's numbers: each
-    // token would see itself alone, and q/√k would let little of it through.
-    // This way the distances begin near 1, and values at their usual size
-    const double root = std::sqrt(static_cast<double>(head_width()));
-    const double small = std::sqrt(0.5 / root);
-    in_ = layout.add_matrix(name + ".q.weight", d, d, small);
-    value_ = layout.add_matrix(name + ".v.weight", d, d, root);
+    in_ =
+        layout.add_matrix(name + ".q.weight", d, d, tied_query(d, shape.heads));
+    value_ =
+        layout.add_matrix(name + ".v.weight", d, d, tied_value(d, shape.heads));
   } else {
     in_ = layout.add_matrix(name + ".qkv.weight", d, 3 * d);
   }

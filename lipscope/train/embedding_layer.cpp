@@ -5,9 +5,12 @@ namespace lipscope {
 template <class Real>
 EmbeddingLayer<Real>::EmbeddingLayer(Layout& layout, Index characters,
                                      Index positions, Index width)
-    : characters_(layout.add_table("wte.weight", characters, width)) {
+    : characters_(layout.add_table("wte.weight", characters, width,
+                                   positions > 0
+                                       ? characters_beside_places(width)
+                                       : Initial{.deviation = 0.1})) {
   if (positions > 0)
-    positions_ = layout.add_table("wpe.weight", positions, width);
+    positions_ = layout.add_table("wpe.weight", positions, width, waves(width));
 }
 
 template <class Real>

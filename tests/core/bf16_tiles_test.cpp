@@ -63,8 +63,8 @@ TEST_P(Tiles, MultiplyMatricesOfAnyShape) {
     // inside a larger matrix, whose other numbers stay as they are
     MatrixOf<float> c = MatrixOf<float>::Constant(m + 2, n + 3, 7);
     float* at = c.data() + c.cols() + 1;
-    bf16_tiles::multiply({a.data(), a.cols(), ta}, packed.data, at, c.cols(), m,
-                         n, k, parts, false);
+    bf16_tiles::multiply({a.data(), a.cols(), ta}, {packed.data, k, n, parts},
+                         0, n, at, c.cols(), m, false);
     for (Index i = 0; i < m; ++i)
       for (Index j = 0; j < n; ++j)
         ASSERT_LE(std::abs(c(i + 1, j + 1) - exact(i, j)),
@@ -75,8 +75,8 @@ TEST_P(Tiles, MultiplyMatricesOfAnyShape) {
     ASSERT_EQ(c, MatrixOf<float>::Constant(m + 2, n + 3, 7));
 
     c.block(1, 1, m, n) = once;
-    bf16_tiles::multiply({a.data(), a.cols(), ta}, packed.data, at, c.cols(), m,
-                         n, k, parts, true);
+    bf16_tiles::multiply({a.data(), a.cols(), ta}, {packed.data, k, n, parts},
+                         0, n, at, c.cols(), m, true);
     ASSERT_LE((c.block(1, 1, m, n) - 2 * once).cwiseAbs().maxCoeff(),
               2 * slack(parts, k, magnitudes.maxCoeff()));
   }
@@ -89,7 +89,8 @@ TEST_P(Tiles, ReadAsManyBitsAsTheySay) {
   Aligned packed(bf16_tiles::packed_size(1, 1, parts));
   bf16_tiles::pack({&one, 1, tb}, 1, 1, parts, packed.data);
   float c = 0;
-  bf16_tiles::multiply({&x, 1, ta}, packed.data, &c, 1, 1, 1, 1, parts, false);
+  bf16_tiles::multiply({&x, 1, ta}, {packed.data, 1, 1, parts}, 0, 1, &c, 1, 1,
+                       false);
   EXPECT_EQ(c, parts == Parts::three ? x : 1.0f + 0x1p-10f);
 }
 
@@ -103,8 +104,8 @@ TEST_P(Tiles, NeverHideWhatIsNotFinite) {
     Aligned packed(bf16_tiles::packed_size(20, 20, parts));
     bf16_tiles::pack({b.data(), 20, tb}, 20, 20, parts, packed.data);
     MatrixOf<float> c(20, 20);
-    bf16_tiles::multiply({a.data(), 20, ta}, packed.data, c.data(), 20, 20, 20,
-                         20, parts, false);
+    bf16_tiles::multiply({a.data(), 20, ta}, {packed.data, 20, 20, parts}, 0,
+                         20, c.data(), 20, 20, false);
     EXPECT_FALSE(c.row(3).array().isFinite().any());
     EXPECT_TRUE(c.row(4).allFinite());
   }
@@ -142,6 +143,30 @@ TEST(RightFactor, MultipliesAsTheFactorItWasMadeOf) {
       gemm<float>(as_is(a), ready, view(c), Into::add);
       check(c / 2);
     }
+}
+
+TEST(RightFactor, HasTheSameBitsForAnyNumberOfThreads) {
+  // odd sizes, larger than a tile both ways
+  const MatrixOf<float> a = numbers(601, 77, 1), b = numbers(77, 809, 2);
+  const RightFactor<float> ready(as_is(b));
+  const MatrixOf<float> one = product(as_is(a), ready, 1);
+  EXPECT_EQ(one, product(as_is(a), ready, 2));
+  EXPECT_EQ(one, product(as_is(a), ready, 3));
+  const Matrix exact = a.cast<double>() * b.cast<double>();
+  EXPECT_LT((one.cast<double>() - exact).cwiseAbs().maxCoeff(), 1e-4);
+}
+
+TEST(RightFactor, LongSumsHaveTheSameBitsForAnyNumberOfThreads) {
+  const MatrixOf<float> a = numbers(3000, 40, 1), b = numbers(3000, 30, 2);
+  for (const Precision precision : {Precision::full, Precision::high}) {
+    MatrixOf<float> one(40, 30), three(40, 30);
+    product_into<float>(transposed(a), as_is(b), view(one), 1, precision);
+    product_into<float>(transposed(a), as_is(b), view(three), 3, precision);
+    EXPECT_EQ(one, three);
+    const Matrix exact = a.cast<double>().transpose() * b.cast<double>();
+    EXPECT_LT((one.cast<double>() - exact).cwiseAbs().maxCoeff(),
+              precision == Precision::full ? 1e-3 : 0.02);
+  }
 }
 
 }  // namespace
