@@ -21,6 +21,7 @@ namespace {
 constexpr Index side = 16, deep = 32, tile = side * deep;
 // what is made at a time: sums of so many numbers, in so many rows
 constexpr Index block_deep = 12 * deep, left_rows = 8 * side;
+constexpr Index near_bytes = 768 * 1024;
 
 Index smaller(Index a, Index b) { return a < b ? a : b; }
 Index pieces(Index size, Index of) { return (size + of - 1) / of; }
@@ -226,6 +227,8 @@ void multiply(const Floats& a, const Packed& packed, Index first, Index n,
   const Index k = packed.k;
   const uint16_t* of_block = packed.data;
   alignas(64) thread_local uint16_t left[left_rows * block_deep * parts];
+  // columns of B whose tiles stay in the second-level cache
+  constexpr Index near_cols = near_bytes / (2 * block_deep * parts) / 32 * 32;
   static const TileShapes shapes;
   _tile_loadconfig(&shapes);
   for (Index q = 0; q < k; q += block_deep) {
@@ -235,16 +238,19 @@ void multiply(const Floats& a, const Packed& packed, Index first, Index n,
     for (Index top = 0; top < m; top += left_rows) {
       const Index rows_here = smaller(left_rows, m - top);
       pack_strips<parts, false>(a, top, rows_here, q, deep_here, left);
-      for (Index i = 0; i < rows_here; i += 2 * side)
-        for (Index j = 0; j < n; j += 2 * side) {
-          const Index rows = smaller(2 * side, rows_here - i);
-          const Index cols = smaller(2 * side, n - j);
-          const bool tall = rows > side, wide = cols > side;
-          (tall ? (wide ? block<parts, 2, 2> : block<parts, 2, 1>)
-                : (wide ? block<parts, 1, 2> : block<parts, 1, 1>))(
-              left + i / side * strip, b + j / side * strip, strip, steps,
-              c + (top + i) * c_stride + j, c_stride, rows, cols, add || q > 0);
-        }
+      for (Index left_of = 0; left_of < n; left_of += near_cols)
+        for (Index i = 0; i < rows_here; i += 2 * side)
+          for (Index j = left_of; j < smaller(left_of + near_cols, n);
+               j += 2 * side) {
+            const Index rows = smaller(2 * side, rows_here - i);
+            const Index cols = smaller(2 * side, n - j);
+            const bool tall = rows > side, wide = cols > side;
+            (tall ? (wide ? block<parts, 2, 2> : block<parts, 2, 1>)
+                  : (wide ? block<parts, 1, 2> : block<parts, 1, 1>))(
+                left + i / side * strip, b + j / side * strip, strip, steps,
+                c + (top + i) * c_stride + j, c_stride, rows, cols,
+                add || q > 0);
+          }
     }
     of_block += pieces(packed.n, side) * strip;
   }

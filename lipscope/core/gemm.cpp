@@ -240,17 +240,17 @@ void product_of_long_sums(const Factor<Real>& a, const Factor<Real>& b,
 
 namespace {
 
-// As few tiles of at most 256×384 as there must be, of nearly equal size; their
-// columns begin at multiples of 16.
+// As few tiles of at most so many rows and columns as there must be, of nearly
+// equal size; their columns begin at multiples of 16.
 struct Tiling {
   Index down, across, rows, cols;
 
-  Tiling(Index height, Index width) {
+  Tiling(Index height, Index width, Index most_rows, Index most_cols) {
     const auto pieces = [](Index size, Index most) {
       return std::max<Index>(1, (size + most - 1) / most);
     };
-    rows = (height + pieces(height, 256) - 1) / pieces(height, 256);
-    cols = (width + pieces(width, 384) - 1) / pieces(width, 384);
+    rows = (height + pieces(height, most_rows) - 1) / pieces(height, most_rows);
+    cols = (width + pieces(width, most_cols) - 1) / pieces(width, most_cols);
     cols = (cols + 15) / 16 * 16;
     down = pieces(height, std::max<Index>(1, rows));
     across = pieces(width, std::max<Index>(1, cols));
@@ -269,7 +269,7 @@ template <class Real>
 void product_into(Factor<Real> a, Factor<Real> b, View<Real> c, int threads,
                   Precision precision) {
   if (!begin_product(a, b, c, Into::overwrite)) return;
-  const Tiling tiling(c.rows(), c.cols());
+  const Tiling tiling(c.rows(), c.cols(), 256, 384);
   if (tiling.count() < 4 && a.cols() >= 4 * long_sum) {
     product_of_long_sums(a, b, c, threads, precision);
     return;
@@ -285,7 +285,9 @@ template <class Real>
 void product_into(Factor<Real> a, const RightFactor<Real>& b, View<Real> c,
                   int threads) {
   if (!begin_product(a, b.factor(), c, Into::overwrite)) return;
-  const Tiling tiling(c.rows(), c.cols());
+  // many rows: wide tiles, as every tile cuts its own rows of A
+  const Tiling tiling = c.rows() >= 512 ? Tiling(c.rows(), c.cols(), 128, 4096)
+                                        : Tiling(c.rows(), c.cols(), 256, 384);
   parallel_for(tiling.count(), threads, [&](Index tile) {
     const Block at = tiling.of(tile, c.rows(), c.cols());
     gemm_columns(rows_of(a, at.row, at.rows), b, at.col, view(c, at),
