@@ -9,9 +9,12 @@ template <class Real>
 MatrixOf<Real> leading_directions(const MatrixOf<Real>& w, double norm) {
   require(norm > 0.0, "leading_directions: a norm of {}", norm);
   const MatrixOf<Real> unit = w / static_cast<Real>(norm);
-  MatrixOf<Real> y = product<Real>(transposed(unit), as_is(unit), 1);
-  for (int square = 0; square < 4; ++square)
-    y = product<Real>(as_is(y), as_is(y), 1);
+  MatrixOf<Real> y(w.cols(), w.cols()), square(w.cols(), w.cols());
+  gemm<Real>(transposed(unit), as_is(unit), view(y));
+  for (int power = 1; power < 16; power *= 2) {
+    gemm<Real>(as_is(y), as_is(y), view(square));
+    y.swap(square);
+  }
   return y;
 }
 
@@ -22,8 +25,11 @@ MatrixOf<Real> spectral_trim(const MatrixOf<Real>& w, double norm,
           share);
   if (w.rows() < w.cols())
     return spectral_trim<Real>(w.transpose(), norm, share).transpose();
-  const MatrixOf<Real> y = leading_directions(w, norm);
-  return w - static_cast<Real>(share) * product<Real>(as_is(w), as_is(y), 1);
+  const MatrixOf<Real> y =
+      static_cast<Real>(-share) * leading_directions(w, norm);
+  MatrixOf<Real> out = w;
+  gemm<Real>(as_is(w), as_is(y), view(out), Into::add);
+  return out;
 }
 
 template MatrixOf<float> leading_directions(const MatrixOf<float>&, double);

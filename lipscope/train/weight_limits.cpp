@@ -159,10 +159,10 @@ class Constant {
     switch (part.kind) {
       case Part::Kind::attention: {
         const MatrixOf<float> y =
+            static_cast<float>(-share) *
             leading_directions(path(part, size.balance), size.second);
         const MatrixOf<float> w = second;
-        second -=
-            static_cast<float>(share) * product<float>(as_is(w), as_is(y), 1);
+        gemm<float>(as_is(w), as_is(y), second, Into::add);
         return;
       }
       case Part::Kind::mlp: {
@@ -187,8 +187,9 @@ class Constant {
     MatrixOf<float> u(d, d);
     for (Index h = 0; h < config_.heads; ++h) {
       const Block columns{0, h * k, d, k}, rows{h * k, 0, k, d};
-      const MatrixOf<float> inner = product<float>(transposed(view(q, columns)),
-                                                   as_is(view(v, columns)), 1);
+      MatrixOf<float> inner(k, k);
+      gemm<float>(transposed(view(q, columns)), as_is(view(v, columns)),
+                  view(inner));
       gemm<float>(as_is(inner), as_is(view(o, rows)), view(u, rows));
       view(u, rows) /= static_cast<float>(balance[static_cast<std::size_t>(h)]);
     }
@@ -234,9 +235,11 @@ std::string objection(const WeightLimits& limits,
     return fmt::format("the spectral cap is {}; it must be above 0",
                        *limits.spectral);
   if (!limits.lipschitz) return "";
-  if (!(*limits.lipschitz > 0.0 && std::isfinite(*limits.lipschitz)))
-    return fmt::format("the largest constant is {}; it must be above 0",
-                       *limits.lipschitz);
+  if (!(*limits.lipschitz > 1.0 && std::isfinite(*limits.lipschitz)))
+    return fmt::format(
+        "the largest constant is {}; residual blocks have 1 at least, so that "
+        "it must be above 1",
+        *limits.lipschitz);
   if (c.mixer == Mixer::contractive_l2)
     return "contractive-l2 has no promised constant in the 2-norm: its divisor "
            "undoes every scaling of its weights; take l2";

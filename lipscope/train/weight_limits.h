@@ -12,7 +12,7 @@ namespace lipscope {
 
 struct WeightLimits {
   /// The certified constant, input of layer 0 → logits (see
-  /// control/stack_constant.h), is at most this.
+  /// control/stack_constant.h), is at most this; above 1.
   std::optional<double> lipschitz;
   /// ‖W‖₂ of every matrix is at most this; 1 is spectral normalisation.
   std::optional<double> spectral;
