@@ -24,9 +24,9 @@ std::string objection(const WeightLimits& limits,
                       const LanguageModelConfig& config);
 
 /// Weights as they begin, brought within the limits. For a limited constant
-/// embeddings are drawn ten times as long as otherwise: there is no norm layer
-/// to bring tokens to unit size, and a model that may amplify little needs much
-/// to read.
+/// characters are embedded ten times as long as otherwise, positions twice:
+/// there is no norm layer to bring tokens to unit size, and a model that may
+/// amplify little needs much to read.
 void begin_within(const WeightLimits& limits, const LanguageModel<float>& model,
                   VectorOf<float>& weights, int threads = 0);
 

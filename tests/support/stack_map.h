@@ -2,6 +2,7 @@
 
 #include "lipscope/attention/layer_norm.h"
 #include "lipscope/control/stack_constant.h"
+#include "lipscope/core/gemm.h"
 #include "lipscope/operators/compose.h"
 
 namespace lipscope::test {
@@ -11,7 +12,9 @@ class Times final : public Map<double> {
  public:
   explicit Times(Matrix w) : w_(std::move(w)) {}
 
-  Matrix operator()(const Matrix& x) const override { return x * w_; }
+  Matrix operator()(const Matrix& x) const override {
+    return product<double>(as_is(x), as_is(w_), 1);
+  }
   std::unique_ptr<LinearOperator<double>> linearize(
       const Matrix& x) const override {
     return std::make_unique<Jacobian>(w_, x.rows());
@@ -24,11 +27,12 @@ class Times final : public Map<double> {
     Index rows() const override { return n_ * w_.cols(); }
     Index cols() const override { return n_ * w_.rows(); }
     Vector apply(const Vector& v) const override {
-      return flatten<double>(unflatten<double>(v, n_, w_.rows()) * w_);
+      const Matrix dx = unflatten<double>(v, n_, w_.rows());
+      return flatten<double>(product<double>(as_is(dx), as_is(w_), 1));
     }
     Vector apply_adjoint(const Vector& u) const override {
-      return flatten<double>(unflatten<double>(u, n_, w_.cols()) *
-                             w_.transpose());
+      const Matrix gy = unflatten<double>(u, n_, w_.cols());
+      return flatten<double>(product<double>(as_is(gy), transposed(w_), 1));
     }
 
    private:
