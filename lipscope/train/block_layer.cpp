@@ -16,7 +16,7 @@ BlockLayer<Real>::BlockLayer(Layout& layout, const std::string& name,
       around_attention_(layout, name + ".ln_1", shape.attention.width,
                         shape.norm),
       mlp_(layout, name + ".mlp", shape.attention.width, shape.hidden,
-           shape.activation),
+           shape.activation, shape.contraction),
       around_mlp_(layout, name + ".ln_2", shape.attention.width, shape.norm) {}
 
 template <class Real>

@@ -16,6 +16,7 @@ struct BlockShape {
   Index hidden = 0;  ///< width of the MLP inside
   Activation activation = Activation::gelu;
   NormPlace norm = NormPlace::post;
+  std::optional<double> contraction = {};  ///< of the MLP, see MlpLayer
 };
 
 /// f with its residual, its dropout and its norm; f is an AttentionLayer or an

@@ -13,12 +13,14 @@ constexpr std::uint64_t after_embedding = ~std::uint64_t{0};
 BlockShape block_shape(const LanguageModelConfig& c) {
   return {.attention = {.kind = attention_kind(c.mixer),
                         .contractive = c.mixer == Mixer::contractive_l2,
+                        .contraction = c.contraction.value_or(1.0),
                         .width = c.width,
                         .heads = c.heads,
                         .context = c.context},
           .hidden = c.hidden,
           .activation = c.activation,
-          .norm = c.norm};
+          .norm = c.norm,
+          .contraction = c.contraction};
 }
 
 const LanguageModelConfig& sound(const LanguageModelConfig& config) {

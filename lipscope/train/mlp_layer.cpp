@@ -8,18 +8,35 @@ namespace lipscope {
 
 template <class Real>
 MlpLayer<Real>::MlpLayer(Layout& layout, const std::string& name, Index width,
-                         Index hidden, Activation activation)
+                         Index hidden, Activation activation,
+                         std::optional<double> contraction)
     : up_(layout, name + ".up", width, hidden, true),
       down_(layout, name + ".down", hidden, width, true),
-      activation_(activation) {}
+      activation_(activation),
+      contraction_(contraction) {}
+
+template <class Real>
+ConstMlpViews<Real> MlpLayer<Real>::views(const VectorOf<Real>& weights) const {
+  return {tensor(weights, up_.weight()), tensor(weights, down_.weight())};
+}
+
+// what activations are multiplied with
+template <class Real>
+ConstView<Real> MlpLayer<Real>::down(const VectorOf<Real>& weights) const {
+  return contraction_ ? view(scaled_down_) : tensor(weights, down_.weight());
+}
 
 template <class Real>
 const MatrixOf<Real>& MlpLayer<Real>::forward(const VectorOf<Real>& weights,
                                               const MatrixOf<Real>& x,
                                               int threads) {
   const Index n = x.rows(), hidden = up_.weight().cols;
+  if (contraction_) {
+    scale_ = *contraction_ / mlp_contraction(views(weights), activation_);
+    scaled_down_ = static_cast<Real>(scale_) * views(weights).down;
+  }
   const ConstView<Real> up = tensor(weights, up_.weight());
-  const ConstView<Real> down = tensor(weights, down_.weight());
+  const ConstView<Real> down = this->down(weights);
   x_ = &x;
   a_.resize(n, hidden);
   slope_.resize(n, hidden);
@@ -46,7 +63,7 @@ const MatrixOf<Real>& MlpLayer<Real>::backward(const VectorOf<Real>& weights,
                                                int threads) {
   const Index n = gy.rows(), hidden = a_.cols();
   const ConstView<Real> up = tensor(weights, up_.weight());
-  const ConstView<Real> down = tensor(weights, down_.weight());
+  const ConstView<Real> down = this->down(weights);
   gh_.resize(n, hidden);
   gx_.resize(n, up.rows());
   for_row_pieces(n, threads, [&](Index begin, Index count) {
@@ -62,7 +79,23 @@ const MatrixOf<Real>& MlpLayer<Real>::backward(const VectorOf<Real>& weights,
   });
   down_.backward_weights(gradients, view(std::as_const(a_)), view(gy), threads);
   up_.backward_weights(gradients, view(*x_), view(std::as_const(gh_)), threads);
+  if (contraction_) contraction_gradient(weights, gradients);
   return gx_;
+}
+
+// The slot of W_down holds gE, E = s W_down:  gs = ⟨gE, W_down⟩, gW_down = s
+// gE, and s = c/D:  gD = −gs s/D
+template <class Real>
+void MlpLayer<Real>::contraction_gradient(const VectorOf<Real>& weights,
+                                          VectorOf<Real>& gradients) const {
+  const ConstMlpViews<Real> w = views(weights);
+  MlpViews<Real> g{tensor(gradients, up_.weight()),
+                   tensor(gradients, down_.weight())};
+  const double gscale =
+      g.down.cwiseProduct(w.down).template cast<double>().sum();
+  g.down *= static_cast<Real>(scale_);
+  mlp_contraction_backward(w, activation_,
+                           -gscale * scale_ * scale_ / *contraction_, g);
 }
 
 template class MlpLayer<float>;

@@ -66,6 +66,13 @@ TEST(Gradients, AreFiniteDifferencesOfTheLoss) {
       expect_gradients(little(mixer, norm));
 }
 
+TEST(Gradients, FlowThroughWhatAnInvertibleModelIsDividedBy) {
+  expect_gradients(little_invertible());
+  LanguageModelConfig relu = little_invertible();
+  relu.activation = Activation::relu;
+  expect_gradients(relu);
+}
+
 TEST(Gradients, AreThoseOfTheEntriesThatDropoutLeft) {
   expect_gradients(little(Mixer::dot, NormPlace::post), 0.3);
   expect_gradients(little(Mixer::lstm, NormPlace::post), 0.3);

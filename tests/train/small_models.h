@@ -37,4 +37,11 @@ inline LanguageModelConfig little(Mixer mixer, NormPlace norm) {
           .norm = norm};
 }
 
+/// The same, invertible.
+inline LanguageModelConfig little_invertible() {
+  LanguageModelConfig config = little(Mixer::contractive_l2, NormPlace::none);
+  config.contraction = 0.9;
+  return config;
+}
+
 }  // namespace lipscope::test

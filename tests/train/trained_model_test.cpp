@@ -47,11 +47,13 @@ std::vector<LanguageModelConfig> every_model() {
     for (const NormPlace norm :
          {NormPlace::post, NormPlace::pre, NormPlace::none})
       all.push_back(little(mixer, norm));
+  all.push_back(little_invertible());
   return all;
 }
 
 std::string name(const LanguageModelConfig& c) {
-  return name_of(c.mixer) + " " + name_of(c.norm);
+  return name_of(c.mixer) + " " + name_of(c.norm) +
+         (c.contraction ? " invertible" : "");
 }
 
 TEST(TrainedModel, RunsAsItLearnt) {
