@@ -14,6 +14,7 @@
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/points.h"
 #include "lipscope/cli/question.h"
+#include "lipscope/cli/recover.h"
 #include "lipscope/cli/solver.h"
 #include "lipscope/control/contractive.h"
 #include "lipscope/control/log_det.h"
@@ -29,7 +30,7 @@ using nlohmann::ordered_json;
 constexpr Index dense_unknowns = 512;
 
 struct Options {
-  SourceOptions source{.kind = "contractive-l2"};
+  SourceOptions source;
   SelectionOptions selection{.norm = "inf"};
   double scale = 0.5;
   Index depth = 1;
@@ -37,7 +38,8 @@ struct Options {
   bool log_det = false;
   LogDetOptions series;
   OutputOptions output;
-  std::string save_input;
+  std::string save_input, save_output;
+  std::string activations = "f64";  // of a trained folder
   int threads = 0;
   bool strict = false;
 };
@@ -48,6 +50,10 @@ void declare(CLI::App& app, Options& o) {
       "X <- Y - c f(X).\nFor Contractive-L2 attention, f divided by its proved "
       "bound, it converges from every Y,\nby c at least in each iteration; for "
       "other kinds it is tried, and what happens is said.\n\n"
+      "Of a folder that train made: the text from the last layer's "
+      "activations, "
+      "block by block;\nsure to succeed with train --invertible.\n\n"
+      "  lipscope invert runs/inv --text shakespeare.txt --length 256\n"
       "  lipscope invert --random d=64,heads=8,scale=0.125 --length 64 "
       "--scale 0.9\n"
       "  lipscope invert --random d=64,heads=8,scale=0.125 --length 64 --kind "
@@ -59,7 +65,8 @@ void declare(CLI::App& app, Options& o) {
   declare_source(app, o.source);
   app.get_option("--kind")->description(
       "contractive-l2 (tied L2 attention divided by its bound in the "
-      "inf-norm), l2, dot, l2-untied, cosine or sigmoid");
+      "inf-norm), l2, dot, l2-untied, cosine or sigmoid; auto: contractive-l2, "
+      "and all of a folder that train made");
   app.get_option("--input")->description(
       "Y, [n, d], from Y.npy: the output that is to be inverted. Without it X "
       "is made as said here, and the result compared with it");
@@ -109,6 +116,16 @@ void declare(CLI::App& app, Options& o) {
       ->group(volume);
 
   declare_output(app, o.output);
+  app.add_option("--save-output", o.save_output,
+                 "of a trained folder: write the last activations, [n, d], to "
+                 "Y.npy (one passage only)")
+      ->type_name("FILE")
+      ->group("Output");
+  app.add_option("--activations", o.activations,
+                 "of a trained folder: as they are in f64, or rounded to f32")
+      ->check(CLI::IsMember({"f64", "f32"}))
+      ->capture_default_str()
+      ->group("Output");
   app.add_option("--save-input", o.save_input,
                  "write the X found, [n, d], to X.npy (one inversion only)")
       ->type_name("FILE")
@@ -161,6 +178,11 @@ class Inverting final {
 
  private:
   static Options understood(Options o) {
+    if (!o.save_output.empty() || o.activations != "f64")
+      throw InputError(
+          "--save-output, --activations: for a folder that train made, without "
+          "--kind");
+    if (o.source.kind == "auto") o.source.kind = "contractive-l2";
     const bool contractive = o.source.kind == "contractive-l2";
     if (contractive && o.scale >= 1.0)
       throw InputError(fmt::format(
@@ -394,12 +416,38 @@ class Inverting final {
   bool all_converged_ = true;
 };
 
+// a whole model has no choice of these
+void refuse_parts(const CLI::App& app, const Options& o) {
+  for (const char* name :
+       {"--scale", "--depth", "--log-det", "--probes", "--truncation",
+        "--layers", "--mask", "--norm", "--radius", "--dtype"})
+    if (app.count(name) > 0)
+      throw InputError(fmt::format(
+          "{}: all of {} is inverted as it was trained, in f64 and in the "
+          "inf-norm; --kind contractive-l2 takes the attention of its layers "
+          "by itself",
+          name, o.source.model));
+}
+
 }  // namespace
 
 Run invert_command(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   declare(app, *options);
-  return [options] { return Inverting(*options).run(); };
+  return [options, &app] {
+    const Options& o = *options;
+    if (o.source.kind != "auto" || !is_trained(o.source.model))
+      return Inverting(o).run();
+    refuse_parts(app, o);
+    return recover({.source = o.source,
+                    .invert = o.invert,
+                    .f32 = o.activations == "f32",
+                    .save_output = o.save_output,
+                    .save_input = o.save_input,
+                    .output = o.output,
+                    .threads = o.threads,
+                    .strict = o.strict});
+  };
 }
 
 }  // namespace lipscope::cli
