@@ -39,7 +39,8 @@ struct Options {
   LogDetOptions series;
   OutputOptions output;
   std::string save_input, save_output;
-  std::string activations = "f64";  // of a trained folder
+  std::string activations = "f64";  // of a trained folder, as is
+  std::optional<double> given_error;
   int threads = 0;
   bool strict = false;
 };
@@ -116,6 +117,12 @@ void declare(CLI::App& app, Options& o) {
       ->group(volume);
 
   declare_output(app, o.output);
+  app.add_option("--given-error", o.given_error,
+                 "of a trained folder: how far the activations in --input may "
+                 "be from exact ones, in the worst entry [what storing them in "
+                 "bf16, f16 or f32 may have done, if all are such numbers]")
+      ->check(CLI::NonNegativeNumber)
+      ->group(group);
   app.add_option("--save-output", o.save_output,
                  "of a trained folder: write the last activations, [n, d], to "
                  "Y.npy (one passage only)")
@@ -178,10 +185,10 @@ class Inverting final {
 
  private:
   static Options understood(Options o) {
-    if (!o.save_output.empty() || o.activations != "f64")
+    if (!o.save_output.empty() || o.activations != "f64" || o.given_error)
       throw InputError(
-          "--save-output, --activations: for a folder that train made, without "
-          "--kind");
+          "--save-output, --activations, --given-error: for a folder that "
+          "train made, without --kind");
     if (o.source.kind == "auto") o.source.kind = "contractive-l2";
     const bool contractive = o.source.kind == "contractive-l2";
     if (contractive && o.scale >= 1.0)
@@ -442,6 +449,7 @@ Run invert_command(CLI::App& app) {
     return recover({.source = o.source,
                     .invert = o.invert,
                     .f32 = o.activations == "f32",
+                    .given_error = o.given_error,
                     .save_output = o.save_output,
                     .save_input = o.save_input,
                     .output = o.output,

@@ -36,6 +36,7 @@ class Recovering final {
         sha256_(model_.parameters.sha256()),
         tokenizer_(load_tokenizer(o_.source.model)),
         records_(o_.output) {
+    require_no_norms(model_);
     require_complete(model_);
     o_.invert.norm = "inf";
   }
@@ -115,6 +116,7 @@ class Recovering final {
                     {"max_iterations", o_.invert.max_iterations},
                     {"given", p.ids.empty() ? "Y" : "X"}};
     if (o_.f32) r.parameters["activations"] = "f32";
+    if (o_.given_error) r.parameters["given_error"] = *o_.given_error;
     return r;
   }
 
@@ -125,7 +127,7 @@ class Recovering final {
     const auto start = std::chrono::steady_clock::now();
     const ResidualModel stack(model_, p.y.rows(), o_.threads);
     InvertOptions options = o_.invert;
-    options.given_error = f32_rounding(p.y);
+    options.given_error = o_.given_error.value_or(storage_rounding(p.y));
     const StackInversion found = invert_stack(stack.blocks(), p.y, options);
     // the X that was given is the preimage of Y before it was rounded
     std::optional<double> bound;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "lipscope/cli/output.h"
@@ -13,7 +14,10 @@ namespace lipscope::cli {
 struct RecoverOptions {
   SourceOptions source;  ///< the folder, the text, or Y in `input`
   InvertOptions invert;
-  bool f32 = false;         ///< round the activations to f32 first
+  bool f32 = false;  ///< round the activations to f32 first
+  /// How far Y may be from the exact activations; what storing it may have
+  /// done, if nothing is said.
+  std::optional<double> given_error = {};
   std::string save_output;  ///< Y.npy, or nowhere
   std::string save_input;   ///< X.npy, or nowhere
   OutputOptions output;

@@ -16,13 +16,17 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-ResidualModel::ResidualModel(const Model& model, Index n, int threads) {
+void require_no_norms(const Model& model) {
   if (model.config.norm != NormPlace::none)
     throw InputError(fmt::format(
         "{}: has LayerNorms, which forget the mean and the length of what they "
         "read: nothing brings it back; a model without norms can be tried, "
         "and one trained with --invertible is sure to be inverted",
         model.parameters.source()));
+}
+
+ResidualModel::ResidualModel(const Model& model, Index n, int threads) {
+  require_no_norms(model);
   for (Index l = 0; l < model.config.layers; ++l) {
     const LayerWeights layer = load_layer(model, l);
     std::optional<double> attention;
@@ -94,9 +98,18 @@ ReadTokens read_tokens(const Model& model, const Matrix& x,
   return read;
 }
 
-double f32_rounding(const Matrix& y) {
-  if (y.cast<float>().cast<double>() != y) return 0.0;
-  return 0x1p-24 * y.cwiseAbs().maxCoeff() + 0x1p-149;
+double storage_rounding(const Matrix& y) {
+  int exponent = 0;  // |y| ≤ 2^exponent
+  std::frexp(y.cwiseAbs().maxCoeff(), &exponent);
+  const auto held = [&](auto zero) {
+    using Small = decltype(zero);
+    return y.cast<Small>().template cast<double>() == y;
+  };
+  // half the distance of neighbours just below 2^exponent, and of the smallest
+  if (held(Eigen::bfloat16(0))) return std::ldexp(1.0, exponent - 9) + 0x1p-134;
+  if (held(Eigen::half(0))) return std::ldexp(1.0, exponent - 12) + 0x1p-25;
+  if (held(0.0f)) return std::ldexp(1.0, exponent - 25) + 0x1p-150;
+  return 0.0;
 }
 
 }  // namespace lipscope

@@ -13,13 +13,15 @@
 /// computed (invert.h).
 namespace lipscope {
 
+/// InputError for a model with norms, which forget how long a token is.
+void require_no_norms(const Model& model);
+
 /// A model from the input of layer 0 to the output of the last layer as x +
 /// f(x) again and again, f the attention and then the MLP of each layer. It
 /// keeps the weights.
 class ResidualModel {
  public:
-  /// On sequences of n tokens. InputError for a model with norms, which forget
-  /// how long a token is.
+  /// On sequences of n tokens; without norms.
   ResidualModel(const Model& model, Index n, int threads = 0);
 
   /// With scale 1 and, as far as it is known, Lip_inf(f) from above: Kim21's
@@ -55,9 +57,10 @@ struct ReadTokens {
 ReadTokens read_tokens(const Model& model, const Matrix& x,
                        std::optional<double> error_bound);
 
-/// How far rounding to f32 may have moved what is at most as large as y: 2⁻²⁴
-/// max|y|, and what is lost below the smallest numbers. 0 if some entry of y is
-/// no number of f32.
-double f32_rounding(const Matrix& y);
+/// How far numbers may have been moved when they were stored, if every entry of
+/// y is one of bf16, f16 or f32: 2⁻⁹, 2⁻¹² or 2⁻²⁵ of the next power of two
+/// above max|y|, and half of the smallest number there is. 0 if some entry is
+/// none of f32. It does not know how y was computed.
+double storage_rounding(const Matrix& y);
 
 }  // namespace lipscope

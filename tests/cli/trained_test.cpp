@@ -95,6 +95,47 @@ TEST(TrainedFolder, IsSearched) {
   EXPECT_LE(best["lower"].get<double>(), best["upper"].get<double>());
 }
 
+TEST(TrainedFolder, GivesItsTextBackIfItIsInvertible) {
+  const Trained t("--invertible --contraction 0.8");
+  const std::string saved = t.folder / "y.npy";
+  for (const std::string activations : {"f64", "f32"}) {
+    const Outcome o =
+        t.ask("invert", "--text " + t.text + " --offset 26 --activations " +
+                            activations + " --save-output " + saved);
+    ASSERT_EQ(o.code, 0) << o.err;
+    const auto r = json_lines(o.out).at(0);
+    EXPECT_EQ(r["kind"], "contractive-l2");
+    EXPECT_EQ(r["norm"], "inf");
+    EXPECT_EQ(r["n"], 8);
+    EXPECT_EQ(r["details"]["text"], "a river ");
+    EXPECT_EQ(r["details"]["recovered"], 8);
+    EXPECT_EQ(r["details"]["proved"], 8);
+    EXPECT_EQ(r["details"]["blocks"].size(), 4u);
+    EXPECT_EQ(r["details"]["blocks"][0]["block"], "layer 1 MLP");
+    EXPECT_NEAR(r["details"]["blocks"][0]["contraction"].get<double>(), 0.8,
+                1e-9);
+    EXPECT_LE(r["lower"].get<double>(), r["upper"].get<double>());
+    EXPECT_LT(r["upper"].get<double>(), r["details"]["margin"].get<double>());
+
+    const Outcome back = t.ask("invert", "--input " + saved);
+    ASSERT_EQ(back.code, 0) << back.err;
+    const auto found = json_lines(back.out).at(0);
+    EXPECT_EQ(found["details"]["text"], "a river ");
+    EXPECT_EQ(found["details"]["proved"], 8);
+    EXPECT_EQ(found["upper"], r["upper"]);
+    EXPECT_TRUE(found["lower"].is_null());
+  }
+}
+
+TEST(TrainedFolder, PromisesNothingOfATextThatItDidNotLearnToGiveBack) {
+  const Trained t("--model dot --norm none");
+  const Outcome o = t.ask("invert", "--text " + t.text);
+  ASSERT_EQ(o.code, 0) << o.err;
+  const auto r = json_lines(o.out).at(0);
+  EXPECT_EQ(r["details"]["proved"], 0);
+  EXPECT_TRUE(r["upper"].is_null());
+}
+
 TEST(TrainedFolder, SaysWhatItCannotDo) {
   const Trained l2("--model l2"), dot("--model dot"), none("--norm none");
   const Trained lstm("--model lstm");
@@ -108,6 +149,14 @@ TEST(TrainedFolder, SaysWhatItCannotDo) {
                  {"has no norms", "dot attention"});
   expect_refusal(dot.ask("measure", "--lengths 9 --text " + dot.text), 2,
                  {"sequences of 9 tokens", "8 positions"});
+  expect_refusal(l2.ask("invert", "--text " + l2.text), 2,
+                 {"has LayerNorms", "--invertible"});
+  expect_refusal(none.ask("invert", "--scale 0.5 --text " + none.text), 2,
+                 {"--scale", "is inverted as it was trained"});
+  expect_refusal(none.ask("invert", ""), 2, {"which text?"});
+  expect_refusal(lipscope("train " + dot.text + " --out " +
+                          (dot.folder / "new") + " --invertible --norm post"),
+                 2, {"--invertible", "norm none"});
   std::ofstream(dot.folder / "other.txt") << std::string(500, 'Z');
   expect_refusal(dot.ask("measure", "--text " + (dot.folder / "other.txt")), 2,
                  {"other.txt", "does not know the character U+005A"});
