@@ -96,6 +96,40 @@ TEST_P(LayersOf, CertificatesAreNeverBelowTheDenseJacobian) {
     }
 }
 
+// without norms a block is at most (1 + L_attn)(1 + L_mlp), everywhere and at
+// an input
+TEST(LayerWithoutNorms, IsBoundedByItsBranches) {
+  const Model model = random_model(model_config({.characters = 5,
+                                                 .layers = 1,
+                                                 .width = 8,
+                                                 .heads = 2,
+                                                 .context = 4,
+                                                 .hidden = 12,
+                                                 .norm = NormPlace::none}),
+                                   2);
+  LayerWeights layer = load_layer(model, 0);
+  layer.mlp.up *= 20;
+  layer.mlp.down *= 20;
+  const Matrix x = gaussian(4, 8, Rng(3));
+  const double mlp = mlp_above(mlp_norms(layer.mlp), 0.0).value();
+  EXPECT_GT(mlp, 0.5);
+  const auto certificate = Certificate::own_split;
+  const double attention =
+      LayerCertificates(layer, MapName::attn, {}).at(x, certificate)->value;
+  const double residual =
+      LayerCertificates(layer, MapName::residual, {}).at(x, certificate)->value;
+  const double block =
+      LayerCertificates(layer, MapName::block, {}).at(x, certificate)->value;
+  EXPECT_NEAR(residual, 1 + attention, 1e-8);
+  EXPECT_NEAR(block, (1 + attention) * (1 + mlp), 1e-8);
+  const auto f = layer_map<double>(layer, MapName::block, {});
+  EXPECT_LE(dense_norm(materialize(*f->linearize(x))).value, block);
+
+  const BlockParts parts = parts_everywhere(layer, MapName::block, 3.0);
+  EXPECT_NEAR(layer_bound(parts, MapName::block, false).value(), 4 * (1 + mlp),
+              1e-9);
+}
+
 TEST_P(LayersOf, OneHeadIsBoundedAsInItsLayer) {
   const LayerWeights layer = load_layer(*model, 1, MapName::attn);
   const ModelMapOptions options{.heads = {1}};
