@@ -23,7 +23,7 @@ TEST(InvertCommand, RecoversAPassageExactly) {
       "train " + text + " --out " + model +
       " --invertible --layers 2 --width 32 --heads 2 --context 256 --batch 2 "
       "--steps 100 --warmup 20 --lr 0.01 --eval-every 60 --measure 0 --quiet "
-      "--threads 2 --json");
+      "--threads 1 --json");
   ASSERT_EQ(trained.code, 0) << trained.err;
   const auto lines = json_lines(trained.out);
   // it has learnt something: 19 characters, ln 19 = 2.94
@@ -31,7 +31,7 @@ TEST(InvertCommand, RecoversAPassageExactly) {
 
   const Outcome o = lipscope("invert " + model + " --text " + text +
                              " --length 256 --offset 5000 --samples 2 --json "
-                             "--quiet --threads 2");
+                             "--quiet --threads 1");
   ASSERT_EQ(o.code, 0) << o.err;
   const auto records = json_lines(o.out);
   ASSERT_EQ(records.size(), 2u);
