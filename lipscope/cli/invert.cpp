@@ -38,9 +38,8 @@ struct Options {
   bool log_det = false;
   LogDetOptions series;
   OutputOptions output;
-  std::string save_input, save_output;
-  std::string activations = "f64";  // of a trained folder, as is
-  std::optional<double> given_error;
+  std::string save_input;
+  TrainedOptions trained;
   int threads = 0;
   bool strict = false;
 };
@@ -117,22 +116,7 @@ void declare(CLI::App& app, Options& o) {
       ->group(volume);
 
   declare_output(app, o.output);
-  app.add_option("--given-error", o.given_error,
-                 "of a trained folder: how far the activations in --input may "
-                 "be from exact ones, in the worst entry [what storing them in "
-                 "bf16, f16 or f32 may have done, if all are such numbers]")
-      ->check(CLI::NonNegativeNumber)
-      ->group(group);
-  app.add_option("--save-output", o.save_output,
-                 "of a trained folder: write the last activations, [n, d], to "
-                 "Y.npy (one passage only)")
-      ->type_name("FILE")
-      ->group("Output");
-  app.add_option("--activations", o.activations,
-                 "of a trained folder: as they are in f64, or rounded to f32")
-      ->check(CLI::IsMember({"f64", "f32"}))
-      ->capture_default_str()
-      ->group("Output");
+  declare_trained(app, o.trained);
   app.add_option("--save-input", o.save_input,
                  "write the X found, [n, d], to X.npy (one inversion only)")
       ->type_name("FILE")
@@ -185,10 +169,6 @@ class Inverting final {
 
  private:
   static Options understood(Options o) {
-    if (!o.save_output.empty() || o.activations != "f64" || o.given_error)
-      throw InputError(
-          "--save-output, --activations, --given-error: for a folder that "
-          "train made, without --kind");
     if (o.source.kind == "auto") o.source.kind = "contractive-l2";
     const bool contractive = o.source.kind == "contractive-l2";
     if (contractive && o.scale >= 1.0)
@@ -423,19 +403,6 @@ class Inverting final {
   bool all_converged_ = true;
 };
 
-// a whole model has no choice of these
-void refuse_parts(const CLI::App& app, const Options& o) {
-  for (const char* name :
-       {"--scale", "--depth", "--log-det", "--probes", "--truncation",
-        "--layers", "--mask", "--norm", "--radius", "--dtype"})
-    if (app.count(name) > 0)
-      throw InputError(fmt::format(
-          "{}: all of {} is inverted as it was trained, in f64 and in the "
-          "inf-norm; --kind contractive-l2 takes the attention of its layers "
-          "by itself",
-          name, o.source.model));
-}
-
 }  // namespace
 
 Run invert_command(CLI::App& app) {
@@ -443,18 +410,17 @@ Run invert_command(CLI::App& app) {
   declare(app, *options);
   return [options, &app] {
     const Options& o = *options;
-    if (o.source.kind != "auto" || !is_trained(o.source.model))
+    if (o.source.kind != "auto" || !is_trained(o.source.model)) {
+      refuse_trained(app);
       return Inverting(o).run();
-    refuse_parts(app, o);
-    return recover({.source = o.source,
-                    .invert = o.invert,
-                    .f32 = o.activations == "f32",
-                    .given_error = o.given_error,
-                    .save_output = o.save_output,
-                    .save_input = o.save_input,
-                    .output = o.output,
-                    .threads = o.threads,
-                    .strict = o.strict});
+    }
+    return recover(app, {.source = o.source,
+                         .invert = o.invert,
+                         .trained = o.trained,
+                         .save_input = o.save_input,
+                         .output = o.output,
+                         .threads = o.threads,
+                         .strict = o.strict});
   };
 }
 

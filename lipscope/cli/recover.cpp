@@ -70,7 +70,7 @@ class Recovering final {
         o_.source.lengths.empty() ? std::vector<Index>{model_.config.positions}
                                   : parse_lengths(o_.source.lengths);
     const Index samples = std::max<Index>(1, o_.source.samples);
-    if ((!o_.save_output.empty() || !o_.save_input.empty()) &&
+    if ((!o_.trained.save_output.empty() || !o_.save_input.empty()) &&
         samples * static_cast<Index>(lengths.size()) > 1)
       throw InputError("--save-output and --save-input take one passage");
     const std::vector<Index> all = read_tokens(o_.source, model_).ids;
@@ -89,7 +89,8 @@ class Recovering final {
         if (!p.y.allFinite())
           throw RunError(fmt::format("{}: the activations are not finite",
                                      o_.source.model));
-        if (o_.f32) p.y = p.y.cast<float>().cast<double>().eval();
+        if (o_.trained.activations == "f32")
+          p.y = p.y.cast<float>().cast<double>().eval();
         one(p);
         at += static_cast<std::size_t>(n);
       }
@@ -115,19 +116,21 @@ class Recovering final {
                     {"tolerance", o_.invert.tolerance},
                     {"max_iterations", o_.invert.max_iterations},
                     {"given", p.ids.empty() ? "Y" : "X"}};
-    if (o_.f32) r.parameters["activations"] = "f32";
-    if (o_.given_error) r.parameters["given_error"] = *o_.given_error;
+    if (o_.trained.activations == "f32") r.parameters["activations"] = "f32";
+    if (o_.trained.given_error)
+      r.parameters["given_error"] = *o_.trained.given_error;
     return r;
   }
 
   void one(const Passage& p) {
-    if (!o_.save_output.empty()) write_npy(o_.save_output, p.y);
+    if (!o_.trained.save_output.empty()) write_npy(o_.trained.save_output, p.y);
     Record r = asked(p);
     if (records_.find(r)) return;
     const auto start = std::chrono::steady_clock::now();
     const ResidualModel stack(model_, p.y.rows(), o_.threads);
     InvertOptions options = o_.invert;
-    options.given_error = o_.given_error.value_or(storage_rounding(p.y));
+    options.given_error =
+        o_.trained.given_error.value_or(storage_rounding(p.y));
     const StackInversion found = invert_stack(stack.blocks(), p.y, options);
     // the X that was given is the preimage of Y before it was rounded
     std::optional<double> bound;
@@ -196,13 +199,55 @@ class Recovering final {
   bool all_converged_ = true;
 };
 
+// a whole model has no choice of these
+void refuse_parts(const CLI::App& app, const std::string& folder) {
+  for (const char* name :
+       {"--scale", "--depth", "--log-det", "--probes", "--truncation",
+        "--layers", "--mask", "--norm", "--radius", "--dtype"})
+    if (app.count(name) > 0)
+      throw InputError(fmt::format(
+          "{}: all of {} is inverted as it was trained, in f64 and in the "
+          "inf-norm; --kind contractive-l2 takes the attention of its layers "
+          "by itself",
+          name, folder));
+}
+
 }  // namespace
+
+void declare_trained(CLI::App& app, TrainedOptions& o) {
+  app.add_option("--given-error", o.given_error,
+                 "of a trained folder: how far the activations in --input may "
+                 "be from exact ones, in the worst entry [what storing them in "
+                 "bf16, f16 or f32 may have done, if all are such numbers]")
+      ->check(CLI::NonNegativeNumber)
+      ->group("The inversion");
+  app.add_option("--save-output", o.save_output,
+                 "of a trained folder: write the last activations, [n, d], to "
+                 "Y.npy (one passage only)")
+      ->type_name("FILE")
+      ->group("Output");
+  app.add_option("--activations", o.activations,
+                 "of a trained folder: as they are in f64, or rounded to f32")
+      ->check(CLI::IsMember({"f64", "f32"}))
+      ->capture_default_str()
+      ->group("Output");
+}
+
+void refuse_trained(const CLI::App& app) {
+  for (const char* name : {"--given-error", "--save-output", "--activations"})
+    if (app.count(name) > 0)
+      throw InputError(fmt::format(
+          "{}: for a folder that train made, without --kind", name));
+}
 
 bool is_trained(const std::string& folder) {
   return !folder.empty() &&
          load_model(folder).config.architecture == Architecture::lipscope;
 }
 
-int recover(const RecoverOptions& options) { return Recovering(options).run(); }
+int recover(const CLI::App& app, const RecoverOptions& options) {
+  refuse_parts(app, options.source.model);
+  return Recovering(options).run();
+}
 
 }  // namespace lipscope::cli
