@@ -108,6 +108,18 @@ def seeds():
         "model_type": "llama", "hidden_size": 8, "num_attention_heads": 4,
         "num_key_value_heads": 2, "rope_theta": 1e4, "rope_scaling": None,
         "hidden_act": "silu"}).encode()
+    for more in ({"mixer": "dot", "norm": "post"},
+                 {"mixer": "contractive-l2", "norm": "none", "contraction": 0.9},
+                 {"mixer": "lstm"}):
+        yield "trained", json.dumps({
+            "model_type": "lipscope", "num_layers": 2, "width": 8,
+            "num_heads": 2, "mlp_width": 12, "activation": "gelu",
+            "context": 16, "characters": [10, 32, 97, 233, 8364],
+            "training": {"lr": 0.001}, **more}).encode()
+    yield "trained", json.dumps({
+        "step": 40, "checkpoint": "checkpoint-40.safetensors",
+        "sha256": "0a" * 32, "best_step": 20,
+        "best_valid_nll": 2.5}).encode()
     for file in tokenizer_json():
         yield "tokenizer_json", json.dumps(file, ensure_ascii=False).encode()
     for vocabulary in (few, every):

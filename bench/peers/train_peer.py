@@ -101,6 +101,7 @@ def attention(c, w, h, x):
         effective = (inner @ o.reshape(heads, k, d)).reshape(d, d)
         if c["mixer"] == "contractive-l2":
             effective = effective / contraction(wq, wv, o, heads, c["context"])
+            effective = effective * c.get("contraction", 1.0)
         return join(l2_mix(q, q, q)) @ effective
     q, key, v = map(split, (x @ w[h + "attn.qkv.weight"]).split(d, -1))
     if c["mixer"] == "l2-untied":
@@ -130,8 +131,12 @@ def logits(c, w, ids):
     norm = lambda name, z: F.layer_norm(z, z.shape[-1:], w[name + ".weight"], w[name + ".bias"])
     for i in range(c["layers"]):
         h = f"h.{i}."
-        mlp = lambda z: F.linear(F.gelu(F.linear(z, w[h + "mlp.up.weight"].T, w[h + "mlp.up.bias"])),
-                                 w[h + "mlp.down.weight"].T, w[h + "mlp.down.bias"])
+        up, down = w[h + "mlp.up.weight"], w[h + "mlp.down.weight"]
+        if "contraction" in c:  # no tokens are moved apart by more than this, in the inf-norm
+            down = down * c["contraction"] / (up.abs().sum(0).amax() * 1.1290 *
+                                              down.abs().sum(0).amax())
+        mlp = lambda z: F.linear(F.gelu(F.linear(z, up.T, w[h + "mlp.up.bias"])),
+                                 down.T, w[h + "mlp.down.bias"])
         for name, f in ((h + "ln_1", lambda z: attention(c, w, h, z)), (h + "ln_2", mlp)):
             if c["norm"] == "post":
                 x = norm(name, x + f(x))
@@ -178,9 +183,11 @@ def sines(c):
 
 
 def golden():
-    for mixer, norm in [(m, "post") for m in MIXERS] + [("dot", "pre"), ("l2", "none")]:
+    for mixer, norm, more in [(m, "post", {}) for m in MIXERS] + [
+            ("dot", "pre", {}), ("l2", "none", {}),
+            ("contractive-l2", "none", {"contraction": 0.9})]:
         c = dict(mixer=mixer, norm=norm, characters=7, layers=2, width=8, heads=2, context=6,
-                 hidden=16)
+                 hidden=16, **more)
         learner = Learner(c, sines(c), 1e-2, 4)
         losses = []
         for s in range(10):

@@ -7,7 +7,6 @@
 #include "lipscope/cli/commands.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/io/sha256.h"
-#include "lipscope/text/utf8.h"
 #include "lipscope/train/model_folder.h"
 
 namespace lipscope::cli {
@@ -42,7 +41,6 @@ void declare(CLI::App& app, Options& o) {
 std::vector<int> characters_of(const Options& o,
                                const ModelDescription& model) {
   const std::string text = read_text(o.text);
-  check_utf8(text);
   std::vector<int> all = model.vocabulary.encode(text, o.text);
   const Pieces pieces = pieces_of(static_cast<Index>(all.size()));
   const auto cut = [&](Index begin, Index end) {

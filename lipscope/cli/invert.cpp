@@ -14,6 +14,7 @@
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/points.h"
 #include "lipscope/cli/question.h"
+#include "lipscope/cli/recover.h"
 #include "lipscope/cli/solver.h"
 #include "lipscope/control/contractive.h"
 #include "lipscope/control/log_det.h"
@@ -29,7 +30,7 @@ using nlohmann::ordered_json;
 constexpr Index dense_unknowns = 512;
 
 struct Options {
-  SourceOptions source{.kind = "contractive-l2"};
+  SourceOptions source;
   SelectionOptions selection{.norm = "inf"};
   double scale = 0.5;
   Index depth = 1;
@@ -38,6 +39,7 @@ struct Options {
   LogDetOptions series;
   OutputOptions output;
   std::string save_input;
+  TrainedOptions trained;
   int threads = 0;
   bool strict = false;
 };
@@ -48,6 +50,10 @@ void declare(CLI::App& app, Options& o) {
       "X <- Y - c f(X).\nFor Contractive-L2 attention, f divided by its proved "
       "bound, it converges from every Y,\nby c at least in each iteration; for "
       "other kinds it is tried, and what happens is said.\n\n"
+      "Of a folder that train made: the text from the last layer's "
+      "activations, "
+      "block by block;\nsure to succeed with train --invertible.\n\n"
+      "  lipscope invert runs/inv --text shakespeare.txt --length 256\n"
       "  lipscope invert --random d=64,heads=8,scale=0.125 --length 64 "
       "--scale 0.9\n"
       "  lipscope invert --random d=64,heads=8,scale=0.125 --length 64 --kind "
@@ -59,7 +65,8 @@ void declare(CLI::App& app, Options& o) {
   declare_source(app, o.source);
   app.get_option("--kind")->description(
       "contractive-l2 (tied L2 attention divided by its bound in the "
-      "inf-norm), l2, dot, l2-untied, cosine or sigmoid");
+      "inf-norm), l2, dot, l2-untied, cosine or sigmoid; auto: contractive-l2, "
+      "and all of a folder that train made");
   app.get_option("--input")->description(
       "Y, [n, d], from Y.npy: the output that is to be inverted. Without it X "
       "is made as said here, and the result compared with it");
@@ -109,6 +116,7 @@ void declare(CLI::App& app, Options& o) {
       ->group(volume);
 
   declare_output(app, o.output);
+  declare_trained(app, o.trained);
   app.add_option("--save-input", o.save_input,
                  "write the X found, [n, d], to X.npy (one inversion only)")
       ->type_name("FILE")
@@ -161,6 +169,7 @@ class Inverting final {
 
  private:
   static Options understood(Options o) {
+    if (o.source.kind == "auto") o.source.kind = "contractive-l2";
     const bool contractive = o.source.kind == "contractive-l2";
     if (contractive && o.scale >= 1.0)
       throw InputError(fmt::format(
@@ -399,7 +408,20 @@ class Inverting final {
 Run invert_command(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   declare(app, *options);
-  return [options] { return Inverting(*options).run(); };
+  return [options, &app] {
+    const Options& o = *options;
+    if (o.source.kind != "auto" || !is_trained(o.source.model)) {
+      refuse_trained(app);
+      return Inverting(o).run();
+    }
+    return recover(app, {.source = o.source,
+                         .invert = o.invert,
+                         .trained = o.trained,
+                         .save_input = o.save_input,
+                         .output = o.output,
+                         .threads = o.threads,
+                         .strict = o.strict});
+  };
 }
 
 }  // namespace lipscope::cli

@@ -24,6 +24,8 @@ struct Options {
   std::string text, folder;
   LanguageModelConfig model;
   std::optional<Index> hidden;
+  bool invertible = false;
+  double contraction = 0.9;  // of an invertible model
   TrainingOptions training;
   RunOptions run;
   bool spectral_norm = false, cost = false;
@@ -46,6 +48,8 @@ void declare(CLI::App& app, Options& o) {
       "  lipscope train shakespeare.txt --out runs/l2 --model l2 --steps 2000\n"
       "  lipscope train shakespeare.txt --out runs/l2 --model l2 --steps 4000 "
       "--resume\n"
+      "  lipscope train shakespeare.txt --out runs/inv --invertible "
+      "--context 256\n"
       "  lipscope train book.txt --out runs/small --layers 2 --width 64 "
       "--heads 4 --context 64\n"
       "  lipscope train book.txt --out runs/promised --model l2 --norm none "
@@ -86,6 +90,18 @@ void declare(CLI::App& app, Options& o) {
       ->transform(CLI::CheckedTransformer(
           by_name({NormPlace::post, NormPlace::pre, NormPlace::none})))
       ->default_str("post")
+      ->group(group);
+  auto* invertible =
+      app.add_flag("--invertible", o.invertible,
+                   "a model whose text can be recovered from its last "
+                   "activations (lipscope invert): contractive-l2 without "
+                   "norms, its MLPs divided by their bound as well, every "
+                   "residual x + c f(x)")
+          ->group(group);
+  app.add_option("--contraction", o.contraction, "c of --invertible")
+      ->check(CLI::Range(1e-6, 0.999999))
+      ->needs(invertible)
+      ->capture_default_str()
       ->group(group);
   app.add_option("--activation", o.model.activation, "of the MLP: gelu, relu")
       ->transform(CLI::CheckedTransformer(
@@ -190,6 +206,7 @@ ordered_json told(const Options& o, const std::string& text) {
     json["mlp-width"] = o.model.hidden;
     json["norm"] = name_of(o.model.norm);
     json["activation"] = name_of(o.model.activation);
+    if (o.model.contraction) json["contraction"] = *o.model.contraction;
   }
   json.update(
       {{"batch", t.batch},
@@ -218,6 +235,18 @@ std::string row_of(const ordered_json& line) {
       line["gradient_norm"].get<double>(),
       line["attention"].empty() ? "-" : fmt::format("{:.4g}", lower),
       line["characters_per_second"].get<double>());
+}
+
+// --invertible says what mixes and where norms stand
+void make_invertible(const CLI::App& app, Options& o) {
+  if (!o.invertible) return;
+  if ((app.count("--model") > 0 && o.model.mixer != Mixer::contractive_l2) ||
+      (app.count("--norm") > 0 && o.model.norm != NormPlace::none))
+    throw InputError(
+        "--invertible: such a model is contractive-l2 with norm none");
+  o.model.mixer = Mixer::contractive_l2;
+  o.model.norm = NormPlace::none;
+  o.model.contraction = o.contraction;
 }
 
 // trains in that folder, showing it
@@ -342,7 +371,10 @@ int run(Options& o) {
 Run train_command(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   declare(app, *options);
-  return [options] { return run(*options); };
+  return [options, &app] {
+    make_invertible(app, *options);
+    return run(*options);
+  };
 }
 
 }  // namespace lipscope::cli

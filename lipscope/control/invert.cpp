@@ -125,7 +125,10 @@ StackInversion invert_stack(const std::vector<ResidualBlock>& blocks,
                             const Matrix& y, const InvertOptions& options) {
   StackInversion result;
   result.x = y;
-  result.error_bound = result.rounding = 0.0;
+  require(options.given_error >= 0.0, "invert: a given error of {}",
+          options.given_error);
+  result.error_bound = options.given_error;
+  result.rounding = 0.0;
   for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) {
     Inversion one = invert(*block, result.x, options);
     result.x = one.x;

@@ -54,6 +54,9 @@ struct InvertOptions {
   /// max(1, |Y|).
   double tolerance = 1e-10;
   int max_iterations = 1000;
+  /// Of a stack: how far Y may be from the exact output, in the norm. It counts
+  /// as the error that the last block is given.
+  double given_error = 0.0;
   /// Told of each step; false ends the iteration, which is an outcome and not
   /// an error. May be empty.
   std::function<bool(const InvertStep&)> keep_going = {};
@@ -100,7 +103,7 @@ struct StackInversion {
   /// |x − X*| for the exact preimage under all blocks. With q_i of block i and
   /// the error ε_i of its own iteration
   ///
-  ///   e_i = e_{i+1}/(1 − q_i) + ε_i,   e_{m+1} = 0:
+  ///   e_i = e_{i+1}/(1 − q_i) + ε_i,   e_{m+1} = given_error:
   ///
   /// the inverse of g_i stretches by at most 1/(1 − q_i).
   std::optional<double> error_bound = {};

@@ -189,13 +189,15 @@ void AttentionLayer<Real>::effective_output_backward(
                view(g.query, columns), Into::add);
   }
   if (shape_.contractive)
-    contraction_backward(w, shape_.heads, shape_.context, gdivisor, g);
+    contraction_backward(w, shape_.heads, shape_.context,
+                         gdivisor / shape_.contraction, g);
 }
 
 template <class Real>
 double AttentionLayer<Real>::divisor(const VectorOf<Real>& weights) const {
   return shape_.contractive
-             ? contraction(l2_views(weights), shape_.heads, shape_.context)
+             ? contraction(l2_views(weights), shape_.heads, shape_.context) /
+                   shape_.contraction
              : 1.0;
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lipscope/attention/tiled_head.h"
-#include "lipscope/train/contraction.h"
+#include "lipscope/model/contraction.h"
 #include "lipscope/train/layout.h"
 #include "lipscope/train/pass.h"
 
@@ -13,7 +13,8 @@ namespace lipscope {
 
 struct AttentionShape {
   Kind kind = Kind::dot;     ///< dot, l2 or l2_untied
-  bool contractive = false;  ///< l2 only: divided by its Lip_inf bound
+  bool contractive = false;  ///< l2 only: divided by its Lip_inf bound,
+  double contraction = 1.0;  ///< and multiplied with this
   Index width = 0, heads = 1;
   Index context = 1;  ///< the n of that bound
 };
@@ -23,7 +24,8 @@ struct AttentionShape {
 ///   dot, l2_untied  y = [P_1 v_1, …, P_H v_H] W_O,  [q k v] = x W_qkv
 ///   l2              y = Σ_h P_h x A_h W_V,h W_O,h = [P_1 q_1, …] U,
 ///                   q = x W_Q,  U_h = M_h W_O,h,  M_h = W_Q,hᵀ W_V,h/√k
-///   contractive     the same with U/c(W) in place of U (see contraction.h)
+///   contractive     the same with cU/c(W) in place of U, c the contraction
+///                   and c(W) as in model/contraction.h
 ///
 /// A tied layer multiplies the tokens with two matrices, where the others have
 /// four: what W_V and W_O do to them is one [d×d] product of weights.
@@ -45,7 +47,7 @@ class AttentionLayer {
 
   /// The same layer as attention/ reads it; what it is divided by is in W_O.
   AttentionWeights exported(const VectorOf<Real>& weights) const;
-  /// What the output is divided by: 1 unless it is contractive.
+  /// What the output is divided by, c(W)/c; 1 unless it is contractive.
   double divisor(const VectorOf<Real>& weights) const;
 
   const AttentionShape& shape() const { return shape_; }

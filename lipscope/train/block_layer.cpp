@@ -1,20 +1,6 @@
 #include "lipscope/train/block_layer.h"
 
-#include <stdexcept>
-
 namespace lipscope {
-
-std::string name_of(NormPlace place) {
-  switch (place) {
-    case NormPlace::post:
-      return "post";
-    case NormPlace::pre:
-      return "pre";
-    case NormPlace::none:
-      return "none";
-  }
-  throw std::invalid_argument("name_of: no such place of a norm");
-}
 
 template <class Real>
 Residual<Real>::Residual(Layout& layout, const std::string& norm_name,
@@ -30,7 +16,7 @@ BlockLayer<Real>::BlockLayer(Layout& layout, const std::string& name,
       around_attention_(layout, name + ".ln_1", shape.attention.width,
                         shape.norm),
       mlp_(layout, name + ".mlp", shape.attention.width, shape.hidden,
-           shape.activation),
+           shape.activation, shape.contraction),
       around_mlp_(layout, name + ".ln_2", shape.attention.width, shape.norm) {}
 
 template <class Real>

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "lipscope/model/language_model_config.h"
 #include "lipscope/train/attention_layer.h"
 #include "lipscope/train/dropout.h"
 #include "lipscope/train/mlp_layer.h"
@@ -10,20 +11,12 @@
 
 namespace lipscope {
 
-/// Where the norms of a block stand.
-enum class NormPlace {
-  post,  ///< x ↦ norm(x + f(x)), f attention and then the MLP [Kim21]
-  pre,   ///< x ↦ x + f(norm(x))
-  none   ///< x ↦ x + f(x)
-};
-
-std::string name_of(NormPlace place);  ///< "post", "pre", "none"
-
 struct BlockShape {
   AttentionShape attention;
   Index hidden = 0;  ///< width of the MLP inside
   Activation activation = Activation::gelu;
   NormPlace norm = NormPlace::post;
+  std::optional<double> contraction = {};  ///< of the MLP, see MlpLayer
 };
 
 /// x += y, in pieces of rows.

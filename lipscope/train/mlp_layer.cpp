@@ -8,20 +8,36 @@ namespace lipscope {
 
 template <class Real>
 MlpLayer<Real>::MlpLayer(Layout& layout, const std::string& name, Index width,
-                         Index hidden, Activation activation)
+                         Index hidden, Activation activation,
+                         std::optional<double> contraction)
     : up_(layout, name + ".up", width, hidden, true),
       down_(layout, name + ".down", hidden, width, true),
-      activation_(activation) {}
+      activation_(activation),
+      contraction_(contraction) {}
+
+template <class Real>
+ConstMlpViews<Real> MlpLayer<Real>::views(const VectorOf<Real>& weights) const {
+  return {tensor(weights, up_.weight()), tensor(weights, down_.weight())};
+}
+
+// what activations are multiplied with
+template <class Real>
+ConstView<Real> MlpLayer<Real>::down(const VectorOf<Real>& weights) const {
+  return contraction_ ? view(scaled_down_) : tensor(weights, down_.weight());
+}
 
 template <class Real>
 const MatrixOf<Real>& MlpLayer<Real>::forward(const VectorOf<Real>& weights,
                                               const MatrixOf<Real>& x,
                                               const Pass& pass) {
   const Index n = x.rows(), hidden = up_.weight().cols;
+  if (contraction_) {
+    scale_ = *contraction_ / mlp_contraction(views(weights), activation_);
+    scaled_down_ = static_cast<Real>(scale_) * views(weights).down;
+  }
   const RightFactor<Real> up(as_is(tensor(weights, up_.weight())),
                              pass.products);
-  const RightFactor<Real> down(as_is(tensor(weights, down_.weight())),
-                               pass.products);
+  const RightFactor<Real> down(as_is(this->down(weights)), pass.products);
   x_ = &x;
   a_.resize(n, hidden);
   slope_.resize(n, hidden);
@@ -49,8 +65,7 @@ const MatrixOf<Real>& MlpLayer<Real>::backward(const VectorOf<Real>& weights,
   const Index n = gy.rows(), hidden = a_.cols();
   const RightFactor<Real> up(transposed(tensor(weights, up_.weight())),
                              pass.products);
-  const RightFactor<Real> down(transposed(tensor(weights, down_.weight())),
-                               pass.products);
+  const RightFactor<Real> down(transposed(this->down(weights)), pass.products);
   gh_.resize(n, hidden);
   gx_.resize(n, up_.weight().rows);
   for_row_pieces(n, pass.threads, [&](Index begin, Index count) {
@@ -65,7 +80,23 @@ const MatrixOf<Real>& MlpLayer<Real>::backward(const VectorOf<Real>& weights,
   });
   down_.backward_weights(gradients, view(std::as_const(a_)), view(gy), pass);
   up_.backward_weights(gradients, view(*x_), view(std::as_const(gh_)), pass);
+  if (contraction_) contraction_gradient(weights, gradients);
   return gx_;
+}
+
+// The slot of W_down holds gE, E = s W_down:  gs = ⟨gE, W_down⟩, gW_down = s
+// gE, and s = c/D:  gD = −gs s/D
+template <class Real>
+void MlpLayer<Real>::contraction_gradient(const VectorOf<Real>& weights,
+                                          VectorOf<Real>& gradients) const {
+  const ConstMlpViews<Real> w = views(weights);
+  MlpViews<Real> g{tensor(gradients, up_.weight()),
+                   tensor(gradients, down_.weight())};
+  const double gscale =
+      g.down.cwiseProduct(w.down).template cast<double>().sum();
+  g.down *= static_cast<Real>(scale_);
+  mlp_contraction_backward(w, activation_,
+                           -gscale * scale_ * scale_ / *contraction_, g);
 }
 
 template class MlpLayer<float>;

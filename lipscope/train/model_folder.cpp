@@ -4,7 +4,6 @@
 
 #include <map>
 #include <span>
-#include <string_view>
 
 #include "lipscope/core/errors.h"
 #include "lipscope/core/version.h"
@@ -12,6 +11,7 @@
 #include "lipscope/io/json_text.h"
 #include "lipscope/io/safetensors.h"
 #include "lipscope/io/sha256.h"
+#include "lipscope/train/state_file.h"
 
 namespace lipscope {
 namespace {
@@ -19,51 +19,11 @@ namespace {
 using nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-void write_json(const fs::path& path, const ordered_json& json) {
-  const std::string text = json.dump(2) + "\n";
+void write_text(const fs::path& path, const std::string& text) {
   AtomicFile file(path);
   file.write(std::as_bytes(std::span(text)));
   file.commit();
 }
-
-nlohmann::json read_json(const fs::path& path) {
-  nlohmann::json json = parse_json(path.string(), read_text(path));
-  if (!json.is_object())
-    throw InputError(fmt::format("{}: not a JSON object", path.string()));
-  return json;
-}
-
-// a key that must be there, of its type
-template <class T>
-T value_of(const nlohmann::json& json, const char* key, const fs::path& path) {
-  const auto wrong = [&] {
-    return InputError(fmt::format("{}: {} is missing or not as expected",
-                                  path.string(), key));
-  };
-  const auto found = json.find(key);
-  if (found == json.end()) throw wrong();
-  try {
-    return found->get<T>();
-  } catch (const nlohmann::json::exception&) {
-    throw wrong();
-  }
-}
-
-// the one of `all` that has the name under the key
-template <class Enum, std::size_t n>
-Enum named(const nlohmann::json& json, const char* key, const fs::path& path,
-           const Enum (&all)[n]) {
-  const auto name = value_of<std::string>(json, key, path);
-  for (const Enum e : all)
-    if (name_of(e) == name) return e;
-  throw InputError(
-      fmt::format("{}: {} is {}", path.string(), key, printable(name)));
-}
-
-constexpr NormPlace norm_places[] = {NormPlace::post, NormPlace::pre,
-                                     NormPlace::none};
-constexpr Activation activations[] = {Activation::gelu, Activation::gelu_tanh,
-                                      Activation::relu, Activation::silu};
 
 void collect(std::map<std::string, Matrix>& tensors, const Layout& layout,
              const std::string& prefix, const VectorOf<float>& buffer) {
@@ -109,44 +69,24 @@ void write_description(const fs::path& folder,
     json["mlp_width"] = c.hidden;
     json["activation"] = name_of(c.activation);
     json["norm"] = name_of(c.norm);
+    if (c.contraction) json["contraction"] = *c.contraction;
   }
   json["context"] = c.context;
   json["characters"] = std::move(characters);
   json["training"] = description.training;
-  write_json(folder / "config.json", json);
+  write_text(folder / "config.json", json.dump(2) + "\n");
 }
 
 ModelDescription read_description(const fs::path& folder) {
   const fs::path path = folder / "config.json";
-  const nlohmann::json json = read_json(path);
-  if (value_of<std::string>(json, "model_type", path) != "lipscope")
-    throw InputError(
-        fmt::format("{}: not a model that lipscope trained", path.string()));
+  const std::string text = read_text(path);
   ModelDescription d;
-  LanguageModelConfig& c = d.config;
-  c.mixer = named(json, "mixer", path, all_mixers);
-  c.layers = value_of<Index>(json, "num_layers", path);
-  c.width = value_of<Index>(json, "width", path);
-  c.context = value_of<Index>(json, "context", path);
-  if (c.mixer != Mixer::lstm) {
-    c.heads = value_of<Index>(json, "num_heads", path);
-    c.hidden = value_of<Index>(json, "mlp_width", path);
-    c.activation = named(json, "activation", path, activations);
-    c.norm = named(json, "norm", path, norm_places);
-  }
-  std::vector<char32_t> characters;
-  for (const std::uint32_t code :
-       value_of<std::vector<std::uint32_t>>(json, "characters", path))
-    characters.push_back(code);
-  c.characters = static_cast<Index>(characters.size());
-  try {
-    require_sound(c);
-    d.vocabulary = Vocabulary(std::move(characters));
-  } catch (const std::invalid_argument& e) {
-    throw InputError(fmt::format("{}: {}", path.string(), e.what()));
-  }
-  d.training = ordered_json::parse(
-      value_of<nlohmann::json>(json, "training", path).dump());
+  d.config = parse_language_model_config(text, path.string());
+  d.vocabulary = parse_vocabulary(path.string(), text);
+  const nlohmann::json json = parse_json(path.string(), text);
+  if (!json.contains("training") || !json["training"].is_object())
+    throw InputError(fmt::format("{}: no training, an object", path.string()));
+  d.training = ordered_json::parse(json["training"].dump());
   return d;
 }
 
@@ -164,20 +104,18 @@ VectorOf<float> read_weights(const fs::path& file, const Layout& layout) {
 void write_checkpoint(const fs::path& folder, const Layout& layout,
                       const Checkpoint& checkpoint) {
   const TrainingState& state = checkpoint.state;
-  const std::string name = fmt::format("checkpoint-{}.safetensors", state.step);
+  StateFile saved{.step = state.step,
+                  .sha256 = {},
+                  .best_nll = checkpoint.best_nll,
+                  .best_step = checkpoint.best_step};
+  const std::string name = saved.checkpoint();
   std::map<std::string, Matrix> tensors;
   collect(tensors, layout, "weights.", state.weights);
   collect(tensors, layout, "first_moment.", state.moments.first);
   collect(tensors, layout, "second_moment.", state.moments.second);
   write_safetensors(folder / name, tensors, "F32");
-  ordered_json json = {{"step", state.step},
-                       {"checkpoint", name},
-                       {"sha256", sha256_file(folder / name)},
-                       {"best_step", checkpoint.best_step}};
-  json["best_valid_nll"] = checkpoint.best_nll
-                               ? ordered_json(*checkpoint.best_nll)
-                               : ordered_json(nullptr);
-  write_json(folder / "state.json", json);
+  saved.sha256 = sha256_file(folder / name);
+  write_text(folder / "state.json", to_text(saved));
   // what state.json does not name is not needed any more
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string other = entry.path().filename().string();
@@ -192,24 +130,19 @@ std::optional<Checkpoint> read_checkpoint(const fs::path& folder,
                                           const Layout& layout) {
   const fs::path path = folder / "state.json";
   if (!fs::exists(path)) return {};
-  const nlohmann::json json = read_json(path);
-  const auto name = value_of<std::string>(json, "checkpoint", path);
-  if (fs::path(name).filename() != name)
-    throw InputError(fmt::format("{}: checkpoint is {}, not a file's name",
-                                 path.string(), printable(name)));
-  const fs::path file = folder / name;
-  if (sha256_file(file) != value_of<std::string>(json, "sha256", path))
+  const StateFile saved = parse_state(read_text(path), path.string());
+  const fs::path file = folder / saved.checkpoint();
+  if (sha256_file(file) != saved.sha256)
     throw InputError(fmt::format(
         "{}: damaged: its SHA-256 is not what state.json says", file.string()));
   const SafetensorsFile tensors(file);
   Checkpoint c;
-  c.state.step = value_of<Index>(json, "step", path);
+  c.state.step = saved.step;
   c.state.weights = read_buffer(tensors, layout, "weights.");
   c.state.moments.first = read_buffer(tensors, layout, "first_moment.");
   c.state.moments.second = read_buffer(tensors, layout, "second_moment.");
-  c.best_step = value_of<Index>(json, "best_step", path);
-  if (!json.contains("best_valid_nll") || !json["best_valid_nll"].is_null())
-    c.best_nll = value_of<double>(json, "best_valid_nll", path);
+  c.best_step = saved.best_step;
+  c.best_nll = saved.best_nll;
   return c;
 }
 

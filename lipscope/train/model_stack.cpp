@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "lipscope/core/errors.h"
+#include "lipscope/model/contraction.h"
 
 namespace lipscope {
 namespace {
@@ -50,6 +53,12 @@ Stack stack_of(const LanguageModel<Real>& model,
                                .activation = c.activation},
                        .pre_norm = c.norm == NormPlace::pre,
                        .mask = Mask::causal};
+    if (c.contraction)
+      layer.mlp.down *=
+          *c.contraction /
+          mlp_contraction<double>({view(std::as_const(layer.mlp.up)),
+                                   view(std::as_const(layer.mlp.down))},
+                                  c.activation);
     if (c.norm != NormPlace::none) {
       layer.attention_norm = read.norm(name + "ln_1");
       layer.mlp_norm = read.norm(name + "ln_2");

@@ -96,6 +96,40 @@ TEST_P(LayersOf, CertificatesAreNeverBelowTheDenseJacobian) {
     }
 }
 
+// without norms a block is at most (1 + L_attn)(1 + L_mlp), everywhere and at
+// an input
+TEST(LayerWithoutNorms, IsBoundedByItsBranches) {
+  const Model model = random_model(model_config({.characters = 5,
+                                                 .layers = 1,
+                                                 .width = 8,
+                                                 .heads = 2,
+                                                 .context = 4,
+                                                 .hidden = 12,
+                                                 .norm = NormPlace::none}),
+                                   2);
+  LayerWeights layer = load_layer(model, 0);
+  layer.mlp.up *= 20;
+  layer.mlp.down *= 20;
+  const Matrix x = gaussian(4, 8, Rng(3));
+  const double mlp = mlp_above(mlp_norms(layer.mlp), 0.0).value();
+  EXPECT_GT(mlp, 0.5);
+  const auto certificate = Certificate::own_split;
+  const double attention =
+      LayerCertificates(layer, MapName::attn, {}).at(x, certificate)->value;
+  const double residual =
+      LayerCertificates(layer, MapName::residual, {}).at(x, certificate)->value;
+  const double block =
+      LayerCertificates(layer, MapName::block, {}).at(x, certificate)->value;
+  EXPECT_NEAR(residual, 1 + attention, 1e-8);
+  EXPECT_NEAR(block, (1 + attention) * (1 + mlp), 1e-8);
+  const auto f = layer_map<double>(layer, MapName::block, {});
+  EXPECT_LE(dense_norm(materialize(*f->linearize(x))).value, block);
+
+  const BlockParts parts = parts_everywhere(layer, MapName::block, 3.0);
+  EXPECT_NEAR(layer_bound(parts, MapName::block, false).value(), 4 * (1 + mlp),
+              1e-9);
+}
+
 TEST_P(LayersOf, OneHeadIsBoundedAsInItsLayer) {
   const LayerWeights layer = load_layer(*model, 1, MapName::attn);
   const ModelMapOptions options{.heads = {1}};
@@ -120,18 +154,18 @@ TEST_P(LayersOf, BoundsEverywhereAreNeverBelowTheDenseJacobian) {
   const LayerWeights layer = load_layer(*model, 1);
   const LayerWeights before = load_layer(*model, 0);
   const NormWeights& norm =
-      layer.pre_norm ? layer.attention_norm : before.mlp_norm;
+      layer.pre_norm() ? layer.attention_norm : before.mlp_norm;
   const auto attention = best_bound(
       attention_bounds(layer, true, {}, 4, {norm_layer_radius(norm), norm}),
       "2");
   ASSERT_TRUE(attention);
   for (const MapName map : {MapName::residual, MapName::block}) {
     const Magnitude bound = layer_bound(
-        parts_everywhere(layer, map, attention->value), map, layer.pre_norm);
+        parts_everywhere(layer, map, attention->value), map, layer.pre_norm());
     const auto f = layer_map<double>(layer, map, {});
     for (const double size : {1e-3, 0.03, 1.0, 30.0}) {
       Matrix x = size * gaussian(4, 8, Rng(4));
-      if (!layer.pre_norm) x = LayerNorm<double>(norm)(x);
+      if (!layer.pre_norm()) x = LayerNorm<double>(norm)(x);
       EXPECT_LE(dense_norm(materialize(*f->linearize(x))).value, bound.value())
           << name_of(map) << " size " << size;
     }

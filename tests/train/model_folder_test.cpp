@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/train/state_file.h"
 #include "lipscope/train/training_run.h"
 #include "tests/io/test_files.h"
 #include "tests/train/small_models.h"
@@ -130,6 +131,27 @@ TEST(TrainingRun, RefusesADamagedCheckpoint) {
   EXPECT_THROW(run(folder.path(), {.steps = 8, .resume = true}), InputError);
   write_file(folder / "state.json", "{\"step\": 4}");
   EXPECT_THROW(run(folder.path(), {.steps = 8, .resume = true}), InputError);
+}
+
+TEST(StateFile, ComesBackAndRefusesWhatIsNone) {
+  const StateFile state{
+      .step = 40, .sha256 = "abc", .best_nll = 2.5, .best_step = 20};
+  const StateFile back = parse_state(to_text(state), "state.json");
+  EXPECT_EQ(back.checkpoint(), "checkpoint-40.safetensors");
+  EXPECT_EQ(back.sha256, "abc");
+  EXPECT_EQ(back.best_nll, 2.5);
+  EXPECT_EQ(back.best_step, 20);
+  const auto refused = [&](const char* key, const nlohmann::json& value) {
+    nlohmann::json json = nlohmann::json::parse(to_text(state));
+    json[key] = value;
+    EXPECT_THROW(parse_state(json.dump(), "state.json"), InputError) << key;
+  };
+  refused("step", -1);
+  refused("step", 41);  // of another checkpoint
+  refused("best_step", 1e300);
+  refused("checkpoint", "../weights.safetensors");
+  refused("sha256", 3);
+  refused("best_valid_nll", "low");
 }
 
 }  // namespace

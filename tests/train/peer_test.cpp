@@ -14,6 +14,7 @@ struct Golden {
   Mixer mixer;
   NormPlace norm;
   std::vector<double> losses;
+  std::optional<double> contraction = {};
 };
 
 const std::vector<Golden>& golden() {
@@ -45,7 +46,12 @@ const std::vector<Golden>& golden() {
       {Mixer::l2,
        NormPlace::none,
        {1.93691987, 1.91311956, 1.87700798, 1.85709515, 1.84813774, 1.74660870,
-        1.66232811, 1.65488886, 1.57077852, 1.44297825}}};
+        1.66232811, 1.65488886, 1.57077852, 1.44297825}},
+      {Mixer::contractive_l2,
+       NormPlace::none,
+       {1.94152780, 1.92194433, 1.89400883, 1.87790155, 1.84834907, 1.78724053,
+        1.75263518, 1.74843909, 1.69865204, 1.64271495},
+       0.9}};
   return all;
 }
 
@@ -71,7 +77,8 @@ TEST(TenSteps, AreThoseOfPyTorch) {
                      .heads = 2,
                      .context = 6,
                      .hidden = 16,
-                     .norm = g.norm},
+                     .norm = g.norm,
+                     .contraction = g.contraction},
                     {.schedule = {.rate = 1e-2, .warmup = 4}, .threads = 1});
     TrainingState state = sines(trainer);
     for (int s = 0; s < 10; ++s) {

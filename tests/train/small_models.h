@@ -25,4 +25,23 @@ inline LanguageModelConfig tiny(Mixer mixer, const Corpus& corpus) {
           .hidden = 32};
 }
 
+/// A model for exact comparisons, on five characters.
+inline LanguageModelConfig little(Mixer mixer, NormPlace norm) {
+  return {.mixer = mixer,
+          .characters = 5,
+          .layers = 2,
+          .width = 6,
+          .heads = 2,
+          .context = 5,
+          .hidden = 7,
+          .norm = norm};
+}
+
+/// The same, invertible.
+inline LanguageModelConfig little_invertible() {
+  LanguageModelConfig config = little(Mixer::contractive_l2, NormPlace::none);
+  config.contraction = 0.9;
+  return config;
+}
+
 }  // namespace lipscope::test

@@ -1,0 +1,253 @@
+#include "lipscope/cli/recover.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "lipscope/cli/points.h"
+#include "lipscope/cli/recovered_table.h"
+#include "lipscope/control/recover.h"
+#include "lipscope/core/errors.h"
+#include "lipscope/core/rounding.h"
+#include "lipscope/io/npy.h"
+#include "lipscope/text/tokenizer.h"
+
+namespace lipscope::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+// activations, and what they were made from where that is known
+struct Passage {
+  Matrix x, y;
+  std::vector<Index> ids;
+  Index sample = 0;
+};
+
+template <class T>
+ordered_json or_null(const std::optional<T>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+
+class Recovering final {
+ public:
+  explicit Recovering(const RecoverOptions& options)
+      : o_(options),
+        model_(load_model(o_.source.model)),
+        sha256_(model_.parameters.sha256()),
+        tokenizer_(load_tokenizer(o_.source.model)),
+        records_(o_.output) {
+    require_no_norms(model_);
+    require_complete(model_);
+    o_.invert.norm = "inf";
+  }
+
+  int run() {
+    if (!o_.source.input.empty()) {
+      Matrix y = read_npy(o_.source.input);
+      if (y.cols() != model_.config.width || y.rows() < 1 ||
+          y.rows() > model_.config.positions)
+        throw InputError(fmt::format(
+            "{}: [{}, {}]; the model has {} features and at most {} positions",
+            o_.source.input, y.rows(), y.cols(), model_.config.width,
+            model_.config.positions));
+      one({.x = {}, .y = std::move(y), .ids = {}});
+    } else {
+      windows();
+    }
+    records_.print(recovered_table(records_.shown(), records_.quiet()));
+    return o_.strict && !all_converged_ ? 3 : 0;
+  }
+
+ private:
+  // Castin24's protocol, as elsewhere: a cursor that only advances
+  void windows() {
+    if (o_.source.text.empty() && o_.source.ids.empty())
+      throw InputError(fmt::format(
+          "{}: which text? Give --text FILE, or the activations by --input "
+          "Y.npy",
+          o_.source.model));
+    const std::vector<Index> lengths =
+        o_.source.lengths.empty() ? std::vector<Index>{model_.config.positions}
+                                  : parse_lengths(o_.source.lengths);
+    const Index samples = std::max<Index>(1, o_.source.samples);
+    if ((!o_.trained.save_output.empty() || !o_.save_input.empty()) &&
+        samples * static_cast<Index>(lengths.size()) > 1)
+      throw InputError("--save-output and --save-input take one passage");
+    const std::vector<Index> all = read_tokens(o_.source, model_).ids;
+    std::size_t at = static_cast<std::size_t>(o_.source.offset);
+    for (const Index n : lengths)
+      for (Index sample = 0; sample < samples; ++sample) {
+        if (at + static_cast<std::size_t>(n) > all.size())
+          throw InputError(fmt::format(
+              "{}: {} characters, and {} are needed",
+              o_.source.text.empty() ? o_.source.ids : o_.source.text,
+              all.size(), at + static_cast<std::size_t>(n)));
+        const auto from = all.begin() + static_cast<std::ptrdiff_t>(at);
+        Passage p{.x = {}, .y = {}, .ids = {from, from + n}, .sample = sample};
+        p.x = embed<double>(model_, p.ids);
+        p.y = ResidualModel(model_, n, o_.threads)(p.x);
+        if (!p.y.allFinite())
+          throw RunError(fmt::format("{}: the activations are not finite",
+                                     o_.source.model));
+        if (o_.trained.activations == "f32")
+          p.y = p.y.cast<float>().cast<double>().eval();
+        one(p);
+        at += static_cast<std::size_t>(n);
+      }
+  }
+
+  Record asked(const Passage& p) const {
+    Record r;
+    r.command = "invert";
+    r.model = o_.source.model;
+    r.model_sha256 = sha256_;
+    r.map = "inverse";
+    r.kind = model_.config.kind_name();
+    r.mask = name_of(model_.config.mask());
+    r.norm = o_.invert.norm;
+    r.n = p.y.rows();
+    r.d = p.y.cols();
+    r.sample = p.sample;
+    r.scope = "input";
+    r.dtype = "f64";
+    r.radius_max = sequence_norm(p.y, "token");
+    r.radius_rms = p.y.norm() / std::sqrt(static_cast<double>(r.n));
+    r.parameters = {{"of", "model"},
+                    {"tolerance", o_.invert.tolerance},
+                    {"max_iterations", o_.invert.max_iterations},
+                    {"given", p.ids.empty() ? "Y" : "X"}};
+    if (o_.trained.activations == "f32") r.parameters["activations"] = "f32";
+    if (o_.trained.given_error)
+      r.parameters["given_error"] = *o_.trained.given_error;
+    return r;
+  }
+
+  void one(const Passage& p) {
+    if (!o_.trained.save_output.empty()) write_npy(o_.trained.save_output, p.y);
+    Record r = asked(p);
+    if (records_.find(r)) return;
+    const auto start = std::chrono::steady_clock::now();
+    const ResidualModel stack(model_, p.y.rows(), o_.threads);
+    InvertOptions options = o_.invert;
+    options.given_error =
+        o_.trained.given_error.value_or(storage_rounding(p.y));
+    const StackInversion found = invert_stack(stack.blocks(), p.y, options);
+    // the X that was given is the preimage of Y before it was rounded
+    std::optional<double> bound;
+    if (found.error_bound)
+      bound = well_above(*found.error_bound + *found.rounding);
+    const ReadTokens read = lipscope::read_tokens(model_, found.x, bound);
+
+    r.converged = found.status == InvertStatus::converged;
+    all_converged_ = all_converged_ && r.converged;
+    answer(r, stack, found, read);
+    if (options.given_error > 0) r.details["given_error"] = options.given_error;
+    if (bound) {
+      r.upper = *bound;
+      r.upper_by = "a-posteriori";
+    }
+    if (!p.ids.empty()) {
+      const double error = sequence_norm(found.x - p.x, o_.invert.norm);
+      if (std::isfinite(error)) {
+        r.lower = error;
+        r.lower_by = "reconstruction";
+      }
+      Index right = 0;
+      for (std::size_t i = 0; i < p.ids.size(); ++i)
+        right += p.ids[i] == read.ids[i];
+      r.details["recovered"] = right;
+    }
+    r.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count();
+    if (!o_.save_input.empty()) write_npy(o_.save_input, found.x);
+    records_.add(r);
+  }
+
+  void answer(Record& r, const ResidualModel& stack,
+              const StackInversion& found, const ReadTokens& read) const {
+    ordered_json blocks = ordered_json::array();
+    Index iterations = 0;
+    for (std::size_t i = 0; i < found.blocks.size(); ++i) {
+      const Inversion& b = found.blocks[i];
+      iterations += b.iterations;
+      const std::size_t block = stack.names().size() - 1 - i;
+      blocks.push_back({{"block", stack.names()[block]},
+                        {"iterations", b.iterations},
+                        {"a_priori", or_null(b.a_priori)},
+                        {"contraction", or_null(b.contraction)},
+                        {"lipschitz", or_null(stack.blocks()[block].lipschitz)},
+                        {"error_bound", or_null(b.error_bound)},
+                        {"status", name_of(b.status)}});
+    }
+    r.steps = iterations;
+    std::vector<TokenId> ids(read.ids.begin(), read.ids.end());
+    r.details = {
+        {"outcome", name_of(found.status)},
+        {"proved", std::count(read.proved.begin(), read.proved.end(), true)},
+        {"margin", read.margin},
+        {"farthest", read.farthest},
+        {"text", tokenizer_.decode(ids)},
+        {"blocks", std::move(blocks)}};
+  }
+
+  RecoverOptions o_;
+  Model model_;
+  std::optional<std::string> sha256_;
+  Tokenizer tokenizer_;
+  Records records_;
+  bool all_converged_ = true;
+};
+
+// a whole model has no choice of these
+void refuse_parts(const CLI::App& app, const std::string& folder) {
+  for (const char* name :
+       {"--scale", "--depth", "--log-det", "--probes", "--truncation",
+        "--layers", "--mask", "--norm", "--radius", "--dtype"})
+    if (app.count(name) > 0)
+      throw InputError(fmt::format(
+          "{}: all of {} is inverted as it was trained, in f64 and in the "
+          "inf-norm; --kind contractive-l2 takes the attention of its layers "
+          "by itself",
+          name, folder));
+}
+
+}  // namespace
+
+void declare_trained(CLI::App& app, TrainedOptions& o) {
+  app.add_option("--given-error", o.given_error,
+                 "of a trained folder: how far the activations in --input may "
+                 "be from exact ones, in the worst entry [what storing them in "
+                 "bf16, f16 or f32 may have done, if all are such numbers]")
+      ->check(CLI::NonNegativeNumber)
+      ->group("The inversion");
+  app.add_option("--save-output", o.save_output,
+                 "of a trained folder: write the last activations, [n, d], to "
+                 "Y.npy (one passage only)")
+      ->type_name("FILE")
+      ->group("Output");
+  app.add_option("--activations", o.activations,
+                 "of a trained folder: as they are in f64, or rounded to f32")
+      ->check(CLI::IsMember({"f64", "f32"}))
+      ->capture_default_str()
+      ->group("Output");
+}
+
+void refuse_trained(const CLI::App& app) {
+  for (const char* name : {"--given-error", "--save-output", "--activations"})
+    if (app.count(name) > 0)
+      throw InputError(fmt::format(
+          "{}: for a folder that train made, without --kind", name));
+}
+
+bool is_trained(const std::string& folder) {
+  return !folder.empty() &&
+         load_model(folder).config.architecture == Architecture::lipscope;
+}
+
+int recover(const CLI::App& app, const RecoverOptions& options) {
+  refuse_parts(app, options.source.model);
+  return Recovering(options).run();
+}
+
+}  // namespace lipscope::cli

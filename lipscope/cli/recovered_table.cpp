@@ -1,0 +1,70 @@
+#include "lipscope/cli/recovered_table.h"
+
+#include <fmt/format.h>
+
+#include "lipscope/report/table.h"
+
+namespace lipscope::cli {
+
+using nlohmann::ordered_json;
+
+std::string recovered_table(const std::vector<ordered_json>& records,
+                            bool quiet) {
+  if (records.empty()) return "";
+  const ordered_json& first = records.front();
+  std::string text = fmt::format(
+      "{}: text from the last layer's activations, kind {}, mask {}, norm "
+      "{}\n\n",
+      cell(first["model"]), cell(first["kind"]), cell(first["mask"]),
+      cell(first["norm"]));
+  std::vector<ordered_json> lines;
+  for (const ordered_json& r : records) {
+    lines.push_back(r);
+    lines.back().update(r["details"]);
+  }
+  text += table({{"n", "n"},
+                 {"sample", "sample"},
+                 {"recovered", "recovered"},
+                 {"proved", "proved"},
+                 {"lower", "error"},
+                 {"upper", "bound"},
+                 {"margin", "margin"},
+                 {"steps", "iterations"},
+                 {"outcome", "status"},
+                 {"seconds", "seconds"}},
+                lines);
+  text += "\nBlock by block, the first of them\n\n" +
+          table({{"block", "block"},
+                 {"iterations", "iterations"},
+                 {"a_priori", "enough"},
+                 {"contraction", "q"},
+                 {"lipschitz", "Lip_inf <="},
+                 {"error_bound", "own bound"},
+                 {"status", "status"}},
+                first["details"]["blocks"].get<std::vector<ordered_json>>());
+  for (const ordered_json& line : lines)
+    text +=
+        fmt::format("\n--- text, n = {}, sample {} ---\n{}\n", cell(line["n"]),
+                    cell(line["sample"]), line["text"].get<std::string>());
+  if (quiet) return text;
+  text +=
+      "\nrecovered    characters that came out as they went in, where that is "
+      "known\n"
+      "proved       characters of which no other is within the bound: the "
+      "activations come from\n"
+      "             a text, and it has these\n"
+      "error        of the embeddings, in their worst entry, measured where "
+      "they are known\n"
+      "bound        it is at most this; '-' where nothing is proved: then the "
+      "text is what came\n"
+      "             out, and no more is known of it\n"
+      "margin       half the smallest distance of two characters' embeddings: "
+      "a bound below it\n"
+      "             proves all\n"
+      "enough       so many iterations suffice, known after the first step; "
+      "own bound: of what\n"
+      "             the iteration of this block adds to the error\n";
+  return text;
+}
+
+}  // namespace lipscope::cli
