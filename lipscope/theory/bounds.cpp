@@ -134,6 +134,8 @@ void add_l2(const Layer& layer, const BoundQuestion& q,
       make_bound(kim21_two_statement, kim21_two(p, q.n, k) * weights, scope));
   out.push_back(
       make_bound(own_l2_statement, own_l2(p, q.n, k) * weights, scope));
+  out.push_back(
+      make_bound(own_l2_token_statement, own_l2_token(p, k) * weights, scope));
 }
 
 void add_sigmoid(const Layer& layer, const BoundQuestion& q,
