@@ -1,14 +1,17 @@
 #include "lipscope/theory/attention_constants.h"
 
+#include <cmath>
+
 #include "lipscope/core/errors.h"
 #include "lipscope/theory/kim21.h"
+#include "lipscope/theory/l2_kernel.h"
 #include "lipscope/theory/own.h"
 
 namespace lipscope {
 
 AttentionConstants::AttentionConstants(const AttentionWeights& weights,
                                        Kind kind, Mask mask)
-    : kind_(kind), mask_(mask), width_(weights.query_width()) {
+    : kind_(kind), mask_(mask) {
   require(kind == Kind::dot || kind == Kind::l2 || kind == Kind::l2_untied,
           "attention constants: {} attention", name_of(kind));
   require_sound(weights, kind);
@@ -20,7 +23,12 @@ AttentionConstants::AttentionConstants(const AttentionWeights& weights,
       dot_.push_back(head_norms(h, {1.0, {}}, false));
     else
       norms.push_back(l2_head_norms(h));
-  if (kind == Kind::l2) l2_ = kim21_weight_factor(norms) * layer_.output;
+  if (kind == Kind::l2) {
+    l2_ =
+        kim21_weight_factor(norms) * layer_.output *
+        well_above(1.0 / std::sqrt(static_cast<double>(weights.query_width())));
+    l2_path_ = smaller(l2_, l2_path_factor(layer_.heads));
+  }
   layer_.heads.clear();
 }
 
@@ -28,9 +36,9 @@ std::optional<AttentionGain> AttentionConstants::over(Index n,
                                                       double radius) const {
   if (kind_ == Kind::l2_untied) return std::nullopt;
   if (kind_ == Kind::l2) {
-    const double p = kim21_phi_inverse(n);
-    const Magnitude token = own_l2_token(p, width_) * l2_;
-    return AttentionGain{own_l2(p, n, width_) * l2_, token, token};
+    const Magnitude row = own_l2_token(kim21_phi_inverse(n), 1);
+    return AttentionGain{l2_kernel(n, mask_) * l2_path_, row * l2_,
+                         row * l2_path_};
   }
   HeadBounds two, token;
   for (const HeadNorms& h : dot_) {

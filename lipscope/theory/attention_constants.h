@@ -23,7 +23,11 @@ struct AttentionGain {
 ///   dot        two: own_causal or own_ball; token, row: own_token. (Row i of
 ///              the line in own.h is at most a|dx_i| + (1 +
 ///              g)(Σ_jP_ij|dx_j|²)^½ ≤ (1 + a + g)‖dX‖_F.)
-///   l2         everywhere; two: own_l2; token, row: own_l2_token
+///   l2         everywhere; two: own_l2_kernel; token: own_l2_token; row: that
+///              with the smaller factor of weights that own_l2_kernel has. (In
+///              its notation, (Σ_hΣ_jP^h_ij|dy^h_j|²)^½ ≤ ‖dX W_Q k^{-1/4}‖_F
+///              for the heads side by side, in place of max_j|dy^h_j| for
+///              each.)
 ///   l2-untied  nothing is proved
 class AttentionConstants {
  public:
@@ -41,10 +45,10 @@ class AttentionConstants {
  private:
   Kind kind_;
   Mask mask_;
-  Index width_;       // k of a head
   LayerHeads layer_;  // without the heads themselves
   std::vector<HeadNorms> dot_;
-  Magnitude l2_ = 0.0;  // (Σ_h ‖W_Q^h‖⁴‖W_V^h‖²)^{1/2} ‖W_O‖
+  // k^{-1/2} (Σ_h ‖W_Q^h‖⁴‖W_V^h‖²)^{1/2} ‖W_O‖, and l2_path_factor if smaller
+  Magnitude l2_ = 0.0, l2_path_ = 0.0;
 };
 
 }  // namespace lipscope
