@@ -1,7 +1,6 @@
 #include "lipscope/cli/text_piece.h"
 
 #include "lipscope/core/errors.h"
-#include "lipscope/text/utf8.h"
 
 namespace lipscope::cli {
 
@@ -18,7 +17,6 @@ void declare_text_piece(CLI::App& app, TextPieceOptions& o) {
 std::vector<int> characters_of(const TextPieceOptions& o,
                                const Vocabulary& vocabulary) {
   const std::string text = read_text(o.text);
-  check_utf8(text);
   std::vector<int> all = vocabulary.encode(text, o.text);
   const Pieces pieces = pieces_of(static_cast<Index>(all.size()));
   const auto cut = [&](Index begin, Index end) {

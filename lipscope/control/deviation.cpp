@@ -73,23 +73,21 @@ Vector least_variance(const NormWeights& norm, const Matrix& x) {
 }  // namespace
 
 struct Deviation::Layer {
-  bool pre, post;  // where its norms stand, if it has any
+  NormPlace place;
   NormWeights attention_norm, mlp_norm;
   AttentionConstants constants;
   MlpNorms mlp_norms;
   MapPtr<double> attention, mlp;
 
   Layer(const LayerWeights& w, Kind kind)
-      : pre(w.attention_norm.gain.size() > 0 && w.pre_norm),
-        post(w.attention_norm.gain.size() > 0 && !w.pre_norm),
+      : place(w.norm),
         attention_norm(w.attention_norm),
         mlp_norm(w.mlp_norm),
         constants(w.attention, kind, Mask::causal),
         mlp_norms(lipscope::mlp_norms(w.mlp)),
-        attention(std::make_unique<MultiHeadAttention<double>>(
-            w.attention,
-            AttentionOptions{
-                .kind = kind, .mask = Mask::causal, .threads = 1})),
+        attention(layer_map<double>(
+            w, MapName::attn,
+            {.kind = kind, .mask = Mask::causal, .threads = 1})),
         mlp(std::make_unique<Mlp<double>>(w.mlp, 1)) {}
 };
 
@@ -114,10 +112,10 @@ StatesAlong Deviation::at(const Matrix& input) const {
         variance = least_variance(norm, y);
         return LayerNorm<double>(norm)(y);
       };
-      const Matrix in = layer.pre ? normed(x) : x;
+      const Matrix in = layer.place == NormPlace::pre ? normed(x) : x;
       read = longest(in);
       x += f(in);
-      if (layer.post) x = normed(x);
+      if (layer.place == NormPlace::post) x = normed(x);
     };
     sublayer(*layer.attention, layer.attention_norm, s.attended,
              s.attention_norm);
@@ -147,12 +145,15 @@ std::optional<Magnitude> Deviation::gain(const StatesAlong& states, Index n,
     const auto sublayer = [&](const NormWeights& norm, const Vector& variance,
                               const Inside& inside) -> std::optional<Change> {
       std::optional<Change> in = x;
-      if (layer.pre) in = through_norm({norm, variance[i]}, *x, r);
+      if (layer.place == NormPlace::pre)
+        in = through_norm({norm, variance[i]}, *x, r);
       const std::optional<Change> made = in ? inside(*in) : std::nullopt;
       if (!made) return std::nullopt;
       // the states themselves are rounded
       const Change sum = (*x + *made) * (1.0 + 1e-9);
-      return layer.post ? through_norm({norm, variance[i]}, sum, r) : sum;
+      return layer.place == NormPlace::post
+                 ? through_norm({norm, variance[i]}, sum, r)
+                 : sum;
     };
     x = sublayer(layer.attention_norm, s.attention_norm,
                  [&](const Change& in) -> std::optional<Change> {

@@ -19,8 +19,8 @@ namespace lipscope {
 ///   residual  1 + L_attn max_i L_norm(x_i)   or   max_i L_norm(y_i)(1 +
 ///   L_attn)
 ///
-/// with y = x + attn(x) and L_norm(x) = max|γ|/√(σ² + ε); block: the same once
-/// more with the MLP.
+/// with y = x + attn(x) and L_norm(x) = max|γ|/√(σ² + ε), 1 in a model without
+/// norms; block: the same once more with the MLP.
 class LayerCertificates {
  public:
   LayerCertificates(const LayerWeights& layer, MapName map,

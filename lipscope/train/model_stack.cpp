@@ -54,8 +54,9 @@ Stack stack_of(const LanguageModel<Real>& model,
                                .up_bias = read.row(name + "mlp.up.bias"),
                                .down_bias = read.row(name + "mlp.down.bias"),
                                .activation = c.activation},
-                       .pre_norm = c.norm == NormPlace::pre,
-                       .mask = Mask::causal};
+                       .norm = c.norm,
+                       .mask = Mask::causal,
+                       .kind = stack.kind};
     if (c.norm != NormPlace::none) {
       layer.attention_norm = read.norm(name + "ln_1");
       layer.mlp_norm = read.norm(name + "ln_2");

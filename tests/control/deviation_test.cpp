@@ -13,8 +13,6 @@ namespace {
 
 Matrix scalar(double a) { return Matrix::Constant(1, 1, a); }
 
-enum class Norms { none, pre, post };
-
 NormWeights some_norm(Index d, const Rng& rng) {
   return {.gain = Vector::Ones(d) + 0.3 * flatten(gaussian(1, d, rng.split(0))),
           .bias = 0.2 * flatten(gaussian(1, d, rng.split(1))),
@@ -22,7 +20,7 @@ NormWeights some_norm(Index d, const Rng& rng) {
 }
 
 // two layers of two heads, three features, random weights
-Stack some_stack(Kind kind, Norms norms, std::uint64_t seed) {
+Stack some_stack(Kind kind, NormPlace place, std::uint64_t seed) {
   const Index d = 4;
   Stack stack{.kind = kind, .context = 5};
   for (std::uint64_t l = 0; l < 2; ++l) {
@@ -37,14 +35,15 @@ Stack some_stack(Kind kind, Norms norms, std::uint64_t seed) {
              .down = 0.5 * gaussian(6, d, rng.split(5)),
              .up_bias = flatten(gaussian(1, 6, rng.split(6)))};
     w.mask = Mask::causal;
-    w.pre_norm = norms == Norms::pre;
-    if (norms != Norms::none) {
+    w.norm = place;
+    if (place != NormPlace::none) {
       w.attention_norm = some_norm(d, rng.split(7));
       w.mlp_norm = some_norm(d, rng.split(8));
     }
     stack.layers.push_back(std::move(w));
   }
-  if (norms == Norms::pre) stack.last_norm = some_norm(d, Rng(seed).split(9));
+  if (place == NormPlace::pre)
+    stack.last_norm = some_norm(d, Rng(seed).split(9));
   return stack;
 }
 
@@ -76,6 +75,7 @@ TEST(Deviation, IsWorkedByHandForOneFeature) {
   w.attention.value = scalar(3);
   w.attention.output = scalar(0.5);
   w.mlp = {.up = scalar(2), .down = scalar(3), .activation = Activation::relu};
+  w.norm = NormPlace::none;
   w.mask = Mask::causal;
   const Matrix x = (Matrix(3, 1) << 0.5, -1, 2).finished();
   Stack stack{.layers = {w}, .context = 3};
@@ -92,7 +92,7 @@ TEST(Deviation, IsWorkedByHandForOneFeature) {
   w.attention.query = w.attention.value = Matrix::Identity(2, 2);
   w.attention.output = Matrix::Zero(2, 2);
   w.mlp = {.up = Matrix::Zero(2, 1), .down = Matrix::Zero(1, 2)};
-  w.pre_norm = false;
+  w.norm = NormPlace::post;
   w.attention_norm = {.gain = Vector::Constant(2, 2.0), .epsilon = 0.25};
   w.mlp_norm = w.attention_norm;
   stack.layers = {w};
@@ -108,9 +108,10 @@ TEST(Deviation, IsWorkedByHandForOneFeature) {
 
 TEST(Deviation, IsNeverExceededByWhatAChangeDoes) {
   for (const Kind kind : {Kind::dot, Kind::l2})
-    for (const Norms norms : {Norms::none, Norms::pre, Norms::post})
+    for (const NormPlace place :
+         {NormPlace::none, NormPlace::pre, NormPlace::post})
       for (std::uint64_t seed = 0; seed < 6; ++seed) {
-        const Stack stack = some_stack(kind, norms, seed);
+        const Stack stack = some_stack(kind, place, seed);
         const Deviation deviation(stack);
         const MapPtr<double> map = stack_map(stack, 1);
         const Matrix x = gaussian(5, 4, Rng(seed).split(20));
@@ -123,7 +124,7 @@ TEST(Deviation, IsNeverExceededByWhatAChangeDoes) {
             EXPECT_LE(std::log10(largest_move(*map, x.topRows(n), r,
                                               Rng(seed).split(21))),
                       above)
-                << name_of(kind) << " " << static_cast<int>(norms) << " " << r;
+                << name_of(kind) << " " << name_of(place) << " " << r;
             if (n == 5) {
               EXPECT_GE(above, before);
               before = above;
@@ -139,6 +140,7 @@ TEST(Deviation, IsNearWhereThereIsLittleToLose) {
   w.attention.value = scalar(1);
   w.attention.output = scalar(1);
   w.mlp = {.up = scalar(1), .down = scalar(1), .activation = Activation::relu};
+  w.norm = NormPlace::none;
   w.mask = Mask::causal;
   const Stack stack{.layers = {w, w}, .context = 1};
   const Deviation deviation(stack);
@@ -151,8 +153,9 @@ TEST(Deviation, IsNearWhereThereIsLittleToLose) {
 
 TEST(Deviation, OfABeginningDoesNotLookAtTheRest) {
   for (const Kind kind : {Kind::dot, Kind::l2})
-    for (const Norms norms : {Norms::none, Norms::pre, Norms::post}) {
-      const Deviation deviation(some_stack(kind, norms, 1));
+    for (const NormPlace place :
+         {NormPlace::none, NormPlace::pre, NormPlace::post}) {
+      const Deviation deviation(some_stack(kind, place, 1));
       const Matrix x = gaussian(5, 4, Rng(2));
       for (const Index n : {1, 3})
         EXPECT_NEAR(deviation.gain(deviation.at(x), n, 0.1)->log10(),
@@ -162,7 +165,7 @@ TEST(Deviation, OfABeginningDoesNotLookAtTheRest) {
 }
 
 TEST(Deviation, SaysNothingOfUntiedL2) {
-  const Deviation deviation(some_stack(Kind::l2_untied, Norms::post, 1));
+  const Deviation deviation(some_stack(Kind::l2_untied, NormPlace::post, 1));
   const StatesAlong states = deviation.at(gaussian(5, 4, Rng(2)));
   EXPECT_FALSE(deviation.gain(states, 5, 1e-9));
   EXPECT_EQ(deviation.name(), "");
