@@ -91,11 +91,12 @@ void add_l2(const LayerHeads& layer, const BoundQuestion& q,
       make_bound(own_l2_token_statement, own_l2_token(p, k) * weights, scope));
   // either factor serves: k^{-1/2}, and the heads one by one or side by side
   const double inverse_root = well_above(1.0 / std::sqrt(double(k)));
-  out.push_back(make_bound(
-      own_l2_kernel_statement,
-      l2_kernel(q.n, q.mask) *
-          smaller(l2_path_factor(layer.heads), weights * inverse_root),
-      scope));
+  out.push_back(
+      make_bound(own_l2_kernel_statement,
+                 l2_kernel(q.n, q.mask) *
+                     smaller(l2_path_factor(l2_path_norms(layer.heads)),
+                             weights * inverse_root),
+                 scope));
 }
 
 void add_sigmoid(const LayerHeads& layer, const BoundQuestion& q,

@@ -41,34 +41,48 @@ Magnitude l2_kernel(Index n, Mask mask) {
          Magnitude(2.0) * root(Magnitude(p) * weighted);
 }
 
-Magnitude l2_path_factor(const std::vector<HeadWeights>& heads) {
-  require(!heads.empty(), "l2_path_factor: no heads");
+L2PathNorms l2_path_norms(const std::vector<HeadWeights>& heads) {
+  require(!heads.empty(), "l2_path_norms: no heads");
   const Index d = heads[0].query.rows(), k = heads[0].query.cols();
   const bool projected = heads[0].output.size() > 0;
   const Index wide = static_cast<Index>(heads.size()) * k;
   Matrix query(d, wide);
   Matrix path(projected ? wide : 0, projected ? heads[0].output.cols() : 0);
-  double error = 0.0, apart = 0.0;
+  L2PathNorms norms{.k = k};
+  double apart = 0.0, error = 0.0;
   for (std::size_t h = 0; h < heads.size(); ++h) {
     const HeadWeights& one = heads[h];
     const Index at = static_cast<Index>(h) * k;
-    query.middleCols(at, k) = one.query;
     Matrix u = one.query.transpose() * one.value;
-    // what the products round, in the Frobenius norm
     double sizes = one.query.norm() * one.value.norm();
     if (projected) {
       u = u * one.output;
       sizes *= one.output.norm();
-      path.middleRows(at, k) = u;
     }
+    const double ratio = u.norm() / one.query.norm();
+    const double t =
+        ratio > 0.0 && std::isfinite(ratio) ? std::sqrt(ratio) : 1.0;
+    norms.balance.push_back(t);
+    query.middleCols(at, k) = t * one.query;
+    u /= t;
+    // what the products round, in the Frobenius norm
     const double rounded =
-        well_above(1.01 * (d + one.value.cols() + 4) * 0x1p-53 * sizes);
+        well_above(1.01 * (d + one.value.cols() + 6) * 0x1p-53 * sizes / t);
     error = above(error + rounded);
-    apart = std::max(apart, above(weight_norm_above(u) + rounded));
+    if (projected)
+      path.middleRows(at, k) = u;
+    else
+      apart = std::max(apart, above(weight_norm_above(u) + rounded));
   }
-  const double u = projected ? above(weight_norm_above(path) + error) : apart;
-  return Magnitude(well_above(1.0 / std::sqrt(static_cast<double>(k)))) *
-         weight_norm_above(query) * u;
+  // t W_Q is rounded as well
+  norms.query = well_above(weight_norm_above(query) + 0x1p-52 * query.norm());
+  norms.path = projected ? above(weight_norm_above(path) + error) : apart;
+  return norms;
+}
+
+Magnitude l2_path_factor(const L2PathNorms& norms) {
+  const double root_k = std::sqrt(static_cast<double>(norms.k));
+  return Magnitude(well_above(1.0 / root_k)) * norms.query * norms.path;
 }
 
 }  // namespace lipscope

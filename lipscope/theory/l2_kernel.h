@@ -10,8 +10,8 @@
 /// matrices. With y = xW_Q k^{-1/4}, E_ij = exp(−|y_i − y_j|²) over the pairs
 /// that are seen, Z_i = Σ_j E_ij and P_ij = E_ij/Z_i,
 ///
-///   Lip₂(F) ≤ Φ(n) · k^{-1/2}‖W_Q‖ ‖U‖,  U_h = W_Q,hᵀ W_V,h W_O,h on top of
-///                                        one another,
+///   Lip₂(F) ≤ Φ(n) · k^{-1/2}‖[t_h W_Q,h]‖ ‖[U_h/t_h]‖,
+///   U_h = W_Q,hᵀ W_V,h W_O,h on top of one another, any t_h > 0,
 ///   Φ(n) = 2p + √C + 2√(p D),
 ///
 /// p the lemma of [Kim21] (kim21.h), C the largest column sum of P, D that of
@@ -22,9 +22,9 @@
 ///
 /// with c = 1, or 2 under a causal mask.
 ///
-/// Proof. The map is Y ↦ [g_1(Y_1), …] between the linear maps W_Q k^{-1/4} and
-/// U k^{-1/4}: heads stand side by side, so that what is between them has the
-/// constant of one. For one head (own.h, own_l2)
+/// Proof. The map is Y ↦ [t_1 g(Y_1/t_1), …] between the linear maps [t_h
+/// W_Q,h] k^{-1/4} and [U_h/t_h] k^{-1/4}: heads stand side by side, so that
+/// what is between them has the constant of one. For one (own.h, own_l2)
 ///
 ///   dg_i = 2 dy_i Cov_i + Σ_j P_ij dy_j + 2 Σ_j P_ij⟨dy_j, y_i−y_j⟩(y_j−ȳ_i).
 ///
@@ -55,8 +55,16 @@ extern const Statement own_l2_kernel_statement;
 
 Magnitude l2_kernel(Index n, Mask mask);  ///< Φ(n)
 
-/// k^{-1/2}‖W_Q‖‖U‖ of these heads, from above. Where they have no output
+/// ‖[t_h W_Q,h]‖ and ‖[U_h/t_h]‖ of these heads, from above, where t_h makes
+/// the two Frobenius norms of a head alike. Where heads have no output
 /// (concatenated) U is block-diagonal.
-Magnitude l2_path_factor(const std::vector<HeadWeights>& heads);
+struct L2PathNorms {
+  double query = 0.0, path = 0.0;
+  std::vector<double> balance;  ///< t_h
+  Index k = 1;
+};
+L2PathNorms l2_path_norms(const std::vector<HeadWeights>& heads);
+/// k^{-1/2} times the product of the two.
+Magnitude l2_path_factor(const L2PathNorms& norms);
 
 }  // namespace lipscope

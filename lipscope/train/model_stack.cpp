@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "lipscope/core/errors.h"
 
 namespace lipscope {
@@ -16,11 +14,7 @@ class Reader {
       : layout_(layout), weights_(weights) {}
 
   Matrix matrix(const std::string& name) const {
-    const auto& all = layout_.tensors();
-    const auto found = std::find_if(
-        all.begin(), all.end(), [&](const auto& t) { return t.name == name; });
-    require(found != all.end(), "stack_of: the model has no {}", name);
-    return tensor(weights_, found->slot).template cast<double>();
+    return tensor(weights_, layout_.slot(name)).template cast<double>();
   }
   Vector row(const std::string& name) const {
     return matrix(name).row(0).transpose();

@@ -138,15 +138,21 @@ TEST(L2Kernel, BoundsWorkedByHand) {
   expect_close(l2_kernel(101, Mask::causal).value(),
                2 * p + std::pow(202, 0.25) +
                    2 * std::sqrt(p * 100 * t * std::log(1 / t - 1)));
-  // ‖W_Q‖² = 15; UᵀU = 5·25 aaᵀ + 10·4 bbᵀ for a = (1, 0, 2), b = (0, 3, −2),
-  // whose eigenvalues are those of [625 −4√5000; −4√5000 520]; k = 4
-  const double u = 572.5 + std::sqrt(52.5 * 52.5 + 80000.0);
+  // |W_Q^h|² = 5, 10; ‖U_h‖_F = √5·5·√5 and √10·2·√13; t_h² their ratios to
+  // |W_Q^h|. ‖[t W_Q]‖² = 5t₁² + 10t₂²; U = q_h ⊗ v_h o_h, o_1·o_2 = −4, so
+  // that UUᵀ has the eigenvalues of [625/t₁² c; c 520/t₂²], c =
+  // −4·√5·5·√10·2/(t₁t₂)
+  const double s1 = 25 / std::sqrt(5.0), s2 = 2 * std::sqrt(13.0);  // t²
+  const double a = 625 / s1, b = 520 / s2;
+  const double c =
+      4 * std::sqrt(5.0) * 5 * std::sqrt(10.0) * 2 / std::sqrt(s1 * s2);
+  const double u = (a + b) / 2 + std::sqrt((a - b) * (a - b) / 4 + c * c);
   const BoundQuestion q{.kind = Kind::l2, .n = 6};
-  expect_close(
-      value(two_l2_heads(), q, "own_l2_kernel"),
-      l2_kernel(6, Mask::none).value() / 2 * std::sqrt(15.0) * std::sqrt(u));
-  // without W_O the heads stand apart: ‖U‖ = max(√5·5, √10·2), times √15 that
-  // is more than what the heads one by one have, √1025
+  expect_close(value(two_l2_heads(), q, "own_l2_kernel"),
+               l2_kernel(6, Mask::none).value() / 2 *
+                   std::sqrt(5 * s1 + 10 * s2) * std::sqrt(u));
+  // without W_O the heads stand apart: ‖U_h‖ = |q_h|v_h, t_h² = v_h, so that
+  // ‖[t W_Q]‖² = 5·5 + 10·2 and ‖U‖ = max(√5·√5, √10·√2)
   BoundQuestion bare = q;
   bare.project = false;
   expect_close(
