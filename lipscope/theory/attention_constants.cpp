@@ -27,7 +27,7 @@ AttentionConstants::AttentionConstants(const AttentionWeights& weights,
     l2_ =
         kim21_weight_factor(norms) * layer_.output *
         well_above(1.0 / std::sqrt(static_cast<double>(weights.query_width())));
-    l2_path_ = smaller(l2_, l2_path_factor(layer_.heads));
+    l2_path_ = smaller(l2_, l2_path_factor(l2_path_norms(layer_.heads)));
   }
   layer_.heads.clear();
 }
