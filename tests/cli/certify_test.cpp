@@ -146,10 +146,10 @@ TEST_F(Certify, CanLeaveTheAttackOut) {
 TEST_F(Certify, RefusesByName) {
   expect_refusal(lipscope(command("lstm", "")), 2, {"LSTM"});
   expect_refusal(lipscope(command("none", "")), 2, {"none/config.json"});
-  std::ofstream(*folder_ / "other.txt") << "a river of \xc3\xa9toiles";
+  std::ofstream(*folder_ / "other.txt") << "a river \xc3\xa9";
   expect_refusal(lipscope("certify " + (*folder_ / "l2") + " --text " +
                           (*folder_ / "other.txt")),
-                 2, {"other.txt", "byte 11", "U+00E9"});
+                 2, {"other.txt", "byte 8", "U+00E9"});
   std::ofstream(*folder_ / "short.txt") << "a";
   expect_refusal(lipscope("certify " + (*folder_ / "l2") + " --text " +
                           (*folder_ / "short.txt")),
