@@ -163,10 +163,7 @@ void answer_radius(Row& row, const Outcome& outcome, double radius) {
 void robustness_histogram(const ExperimentOptions& o, const Notebook& book) {
   const Size& size = o.full ? large : small;
   const Index steps = o.steps > 0 ? o.steps : size.steps;
-  const Corpus corpus = o.text.empty()
-                            ? corpus_of(generated_text(size.generated),
-                                        size.context, "generated text")
-                            : corpus_of(o.text, size.context, o.text_name);
+  std::optional<Corpus> corpus;  // read when the first row is wanted
   std::vector<std::optional<Outcome>> outcomes(subjects().size());
 
   const std::string what =
@@ -220,8 +217,13 @@ void robustness_histogram(const ExperimentOptions& o, const Notebook& book) {
             .parameters = {{"steps", static_cast<double>(steps)},
                            {"positions", static_cast<double>(size.positions)}}};
         book.ask(row, [&, relative = relative](Row& r) {
+          if (!corpus)
+            corpus = o.text.empty()
+                         ? corpus_of(generated_text(size.generated),
+                                     size.context, "generated text")
+                         : corpus_of(o.text, size.context, o.text_name);
           if (!outcomes[k])
-            outcomes[k] = outcome_of(subject, size, steps, corpus, o, book);
+            outcomes[k] = outcome_of(subject, size, steps, *corpus, o, book);
           answer_radius(r, *outcomes[k], relative ? x * outcomes[k]->token : x);
         });
       }
