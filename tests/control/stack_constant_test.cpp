@@ -52,7 +52,6 @@ TEST(StackConstant, IsAttainedByOneTokenOfWidthOne) {
   EXPECT_EQ(c.unbounded, "");
   ASSERT_EQ(c.parts.size(), 5u);
   EXPECT_EQ(c.parts[2].part, "attention");
-  EXPECT_EQ(c.parts[2].bound, "own_l2_kernel");
   EXPECT_EQ(c.parts[2].layer, 1);
   EXPECT_EQ(c.parts[4].part, "head");
   // 7·7·7·7·|(3, 4)|, wherever the relu is open
@@ -70,6 +69,7 @@ TEST(StackConstant, TakesTheNormsWhereTheyStand) {
   EXPECT_GT(attention, 6 * (2 * p));
   Stack s{.layers = {layer}, .context = 7, .head = scalar(10)};
   const StackConstant post = stack_constant(s);
+  EXPECT_EQ(post.parts[0].bound, "own_l2_kernel");
   expect_log10(post.hidden, 200 * (1 + attention) * 50 * (1 + 6));
   expect_log10(post.logits, 10 * 200 * (1 + attention) * 50 * (1 + 6));
   s.layers[0].norm = NormPlace::pre;
