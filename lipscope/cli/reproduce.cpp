@@ -10,7 +10,9 @@
 #include "lipscope/cli/subject.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/experiments/experiment.h"
+#include "lipscope/io/sha256.h"
 #include "lipscope/report/table.h"
+#include "lipscope/train/corpus.h"
 
 namespace lipscope::cli {
 namespace {
@@ -48,11 +50,19 @@ void declare(CLI::App& app, Options& o) {
                  "in place of a small made-up one (castin-adversarial, "
                  "castin-real, layer-norm)")
       ->type_name("DIR");
-  app.add_option("--text", o.text, "a text that the model reads (castin-real)")
+  app.add_option("--text", o.text,
+                 "a text that the model reads (castin-real), or that models "
+                 "learn (robustness-histogram; without it, a generated one)")
       ->type_name("FILE");
   const char* group = "How hard to try";
   app.add_flag("--full", o.experiment.full,
                "the whole size of the paper: minutes to hours")
+      ->group(group);
+  app.add_option("--steps", o.experiment.steps,
+                 "that each model learns, where models learn; 0: as many as "
+                 "the size says")
+      ->check(CLI::Range(Index{0}, Index{1} << 30))
+      ->capture_default_str()
       ->group(group);
   app.add_option("--seed", o.experiment.seed,
                  "of random weights, tokens and starts")
@@ -106,12 +116,24 @@ class Reproducing final {
       : o_(std::move(options)),
         experiment_(experiment_called(o_.name)),
         records_(o_.output) {
-    if (!o_.text.empty() && (o_.model.empty() || !experiment_.reads_text))
+    const bool learns = experiment_.learns;
+    if (o_.experiment.steps > 0 && !learns)
+      throw InputError(fmt::format("--steps {}: nothing learns in {}",
+                                   o_.experiment.steps, experiment_.name));
+    if (!o_.text.empty() && !learns &&
+        (o_.model.empty() || !experiment_.reads_text))
       throw InputError(fmt::format(
           "--text {}: {}", o_.text,
           experiment_.reads_text
               ? "a text is for a model with its tokenizer; give --model DIR"
               : experiment_.name + " reads no text"));
+    if (!o_.text.empty()) text_sha256_ = sha256_file(o_.text);
+    if (!o_.text.empty() && learns) {
+      o_.experiment.text = read_text(o_.text);
+      o_.experiment.text_name = o_.text;
+      if (o_.experiment.text.empty())
+        throw InputError(fmt::format("--text {}: is empty", o_.text));
+    }
     if (o_.model.empty()) return;
     if (!experiment_.reads_model)
       throw InputError(fmt::format("--model {}: {} reads no model", o_.model,
@@ -191,6 +213,7 @@ class Reproducing final {
                     {"series", row.series},
                     {"x_name", figure_.x_name},
                     {"x", row.x}};
+    if (text_sha256_) r.parameters["text_sha256"] = *text_sha256_;
     r.parameters.update(object_of(row.parameters));
     return r;
   }
@@ -252,6 +275,7 @@ class Reproducing final {
   Records records_;
   std::optional<Subject> subject_;
   std::unique_ptr<Progress> progress_;
+  std::optional<std::string> text_sha256_;
   Figure figure_;
   std::vector<ordered_json> rows_;  // of this figure
   std::size_t fits_printed_ = 0;

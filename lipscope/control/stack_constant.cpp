@@ -102,7 +102,7 @@ class Product {
       parts.mlp_norm = add(number, "mlp_norm", "norm gain",
                            norm_layer_everywhere(layer.mlp_norm));
     follow(layer, parts.mlp);
-    return layer_bound(parts, MapName::block, layer.pre_norm);
+    return layer_bound(parts, MapName::block, layer.pre_norm());
   }
 
   std::optional<Bound> attention_bound(const LayerWeights& layer,
@@ -115,7 +115,7 @@ class Product {
             "stack_constant: {} attention", name_of(stack_.kind));
     if (stack_.kind == Kind::dot) {
       std::optional<TokenSet> read = tokens_;
-      if (layer.pre_norm && is_there(layer.attention_norm))
+      if (layer.pre_norm() && is_there(layer.attention_norm))
         read = behind(layer.attention_norm);
       if (!read)
         return nothing(number,
@@ -141,7 +141,7 @@ class Product {
 
   // where tokens are after the layer, if that matters and is known
   void follow(const LayerWeights& layer, Magnitude mlp) {
-    if (stack_.kind != Kind::dot || layer.pre_norm) return;
+    if (stack_.kind != Kind::dot || layer.pre_norm()) return;
     if (is_there(layer.mlp_norm)) {
       tokens_ = behind(layer.mlp_norm);
       return;

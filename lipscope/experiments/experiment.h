@@ -76,6 +76,9 @@ struct ExperimentOptions {
   const Model* model = nullptr;  ///< for experiments that read one
   std::string model_name = {};
   std::vector<Index> ids = {};  ///< a text, as the model counts its tokens
+  /// A text for models that learn, and its name; empty: a generated one.
+  std::string text = {}, text_name = {};
+  Index steps = 0;  ///< that these learn; 0: as many as the size says
 };
 
 struct Experiment {
@@ -83,6 +86,7 @@ struct Experiment {
   std::string sentence;  ///< what it shows, and whose it is
   bool reads_model = false;
   bool reads_text = false;
+  bool learns = false;  ///< trains models, on the text if there is one
   std::function<void(const ExperimentOptions&, const Notebook&)> run;
 };
 
@@ -126,5 +130,11 @@ void layer_norm_experiment(const ExperimentOptions& options,
 
 /// Tokens that may be cut react more than tokens that move whole [Castin23].
 void mass_splitting(const ExperimentOptions& options, const Notebook& notebook);
+
+/// Models of characters that learn a text, ordinary ones and ones whose
+/// constant is limited: the share of their predictions that no change of a
+/// given size can change, from below by proof and from above by attack.
+void robustness_histogram(const ExperimentOptions& options,
+                          const Notebook& notebook);
 
 }  // namespace lipscope

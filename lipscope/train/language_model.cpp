@@ -52,9 +52,9 @@ LanguageModel<Real>::LanguageModel(const LanguageModelConfig& config)
       x_(lstms_.size() + 1) {}
 
 template <class Real>
-const MatrixOf<Real>& LanguageModel<Real>::forward(
-    const VectorOf<Real>& weights, std::span<const int> characters,
-    const Pass& pass) {
+MatrixOf<Real> LanguageModel<Real>::embedded(const VectorOf<Real>& weights,
+                                             std::span<const int> characters,
+                                             const Pass& pass) const {
   require(weights.size() == layout_.size(),
           "language model: {} weights, it has {}", weights.size(),
           layout_.size());
@@ -66,8 +66,14 @@ const MatrixOf<Real>& LanguageModel<Real>::forward(
   for (const int c : characters)
     require(c >= 0 && c < config_.characters,
             "language model: character {} of {}", c, config_.characters);
+  return embedding_.forward(weights, characters, pass);
+}
 
-  x_[0] = embedding_.forward(weights, characters, pass);
+template <class Real>
+const MatrixOf<Real>& LanguageModel<Real>::forward(
+    const VectorOf<Real>& weights, std::span<const int> characters,
+    const Pass& pass) {
+  x_[0] = embedded(weights, characters, pass);
   dropout(x_[0], after_embedding, pass);
   last_ = &x_[0];
   for (std::size_t i = 0; i < blocks_.size(); ++i)

@@ -35,6 +35,11 @@ class LanguageModel {
                                 std::span<const int> characters,
                                 const Pass& pass);
 
+  /// What the first layer reads of the characters [N×d], without dropout.
+  MatrixOf<Real> embedded(const VectorOf<Real>& weights,
+                          std::span<const int> characters,
+                          const Pass& pass) const;
+
   /// The gradient of the mean cross-entropy of the last forward's logits;
   /// `pass` and `characters` are forward's. All of `gradients` is overwritten.
   void backward(const VectorOf<Real>& weights, VectorOf<Real>& gradients,

@@ -51,8 +51,9 @@ Stack stack_of(const LanguageModel<Real>& model,
                                .up_bias = read.row(name + "mlp.up.bias"),
                                .down_bias = read.row(name + "mlp.down.bias"),
                                .activation = c.activation},
-                       .pre_norm = c.norm == NormPlace::pre,
-                       .mask = Mask::causal};
+                       .norm = c.norm,
+                       .mask = Mask::causal,
+                       .kind = stack.kind};
     if (c.contraction)
       layer.mlp.down *=
           *c.contraction /

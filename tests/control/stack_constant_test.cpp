@@ -26,7 +26,7 @@ LayerWeights one_by_one() {
   w.attention.value = scalar(3);
   w.attention.output = scalar(0.5);
   w.mlp = {.up = scalar(2), .down = scalar(3), .activation = Activation::relu};
-  w.pre_norm = false;
+  w.norm = NormPlace::none;
   w.mask = Mask::causal;
   return w;
 }
@@ -63,6 +63,7 @@ TEST(StackConstant, TakesTheNormsWhereTheyStand) {
   LayerWeights layer = one_by_one();
   layer.attention_norm = norm(2);  // 2/√1e-4 = 200
   layer.mlp_norm = norm(-0.5);     // 50
+  layer.norm = NormPlace::post;
   const double p = kim21_phi_inverse(7);
   const double attention = 6 * l2_kernel(7, Mask::causal).value();
   EXPECT_GT(attention, 6 * (2 * p));
@@ -71,7 +72,7 @@ TEST(StackConstant, TakesTheNormsWhereTheyStand) {
   EXPECT_EQ(post.parts[0].bound, "own_l2_kernel");
   expect_log10(post.hidden, 200 * (1 + attention) * 50 * (1 + 6));
   expect_log10(post.logits, 10 * 200 * (1 + attention) * 50 * (1 + 6));
-  s.layers[0].pre_norm = true;
+  s.layers[0].norm = NormPlace::pre;
   s.last_norm = norm(3);  // 300
   const StackConstant pre = stack_constant(s);
   expect_log10(pre.hidden, (1 + 200 * attention) * (1 + 50 * 6) * 300);
@@ -113,13 +114,14 @@ TEST(StackConstant, OfDotProductsBehindNormsNeedsNoBallButAtTheStart) {
   LayerWeights layer = one_by_one();
   layer.attention.key = scalar(1);
   layer.attention_norm = layer.mlp_norm = norm(1);
+  layer.norm = NormPlace::post;
   Stack s{.layers = {layer, layer}, .kind = Kind::dot, .context = 3};
   EXPECT_FALSE(stack_constant(s).hidden);
   const StackConstant post = stack_constant(s, 2.0);
   EXPECT_EQ(post.scope, "ball of radius 2");
   // the norm of the layer before: √1·1 + ¼
   EXPECT_NE(post.parts[4].scope.find("radius 1.25"), std::string::npos);
-  for (LayerWeights& l : s.layers) l.pre_norm = true;
+  for (LayerWeights& l : s.layers) l.norm = NormPlace::pre;
   const StackConstant pre = stack_constant(s);
   EXPECT_TRUE(pre.hidden);
   EXPECT_EQ(pre.scope, "everywhere");
@@ -161,7 +163,9 @@ Stack random_stack(Kind kind, int norms, std::uint64_t seed) {
              .down = gaussian(4, d, r.split(5)),
              .up_bias = gaussian(4, 1, r.split(6)),
              .down_bias = gaussian(d, 1, r.split(7))};
-    w.pre_norm = norms == 1;
+    w.norm = norms == 0   ? NormPlace::none
+             : norms == 1 ? NormPlace::pre
+                          : NormPlace::post;
     if (norms != 0) {
       const NormWeights n{.gain = gaussian(d, 1, r.split(8)),
                           .bias = gaussian(d, 1, r.split(9)),

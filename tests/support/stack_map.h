@@ -1,9 +1,6 @@
 #pragma once
 
-#include "lipscope/attention/layer_norm.h"
-#include "lipscope/control/stack_constant.h"
-#include "lipscope/core/gemm.h"
-#include "lipscope/operators/compose.h"
+#include "lipscope/control/stack_map.h"
 
 namespace lipscope::test {
 
@@ -43,34 +40,12 @@ class Times final : public Map<double> {
   Matrix w_;
 };
 
-/// The stack as a map of one sequence, to its logits if it has a head.
+/// The stack to its logits, if it has a head.
 inline MapPtr<double> stack_map(const Stack& stack) {
-  const auto after = [](MapPtr<double> outer, MapPtr<double> inner) {
-    return inner ? compose<double>(std::move(outer), std::move(inner))
-                 : std::move(outer);
-  };
-  const auto norm_of = [](const NormWeights& norm) -> MapPtr<double> {
-    return std::make_unique<LayerNorm<double>>(norm);
-  };
-  MapPtr<double> all;
-  for (const LayerWeights& layer : stack.layers) {
-    const auto branch = [&](MapPtr<double> f, const NormWeights& norm) {
-      const bool normed = norm.gain.size() > 0;
-      if (normed && layer.pre_norm) f = after(std::move(f), norm_of(norm));
-      all = after(residual<double>(std::move(f)), std::move(all));
-      if (normed && !layer.pre_norm) all = after(norm_of(norm), std::move(all));
-    };
-    branch(std::make_unique<MultiHeadAttention<double>>(
-               layer.attention,
-               AttentionOptions{
-                   .kind = stack.kind, .mask = Mask::causal, .threads = 1}),
-           layer.attention_norm);
-    branch(std::make_unique<Mlp<double>>(layer.mlp, 1), layer.mlp_norm);
-  }
-  if (stack.last_norm) all = after(norm_of(*stack.last_norm), std::move(all));
-  if (stack.head.size() > 0)
-    all = after(std::make_unique<Times>(stack.head), std::move(all));
-  return all;
+  MapPtr<double> hidden = lipscope::stack_map(stack, 1);
+  if (stack.head.size() == 0) return hidden;
+  return compose<double>(std::make_unique<Times>(stack.head),
+                         std::move(hidden));
 }
 
 }  // namespace lipscope::test

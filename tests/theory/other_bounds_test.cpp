@@ -89,6 +89,8 @@ TEST(Kim21, BoundsOfALayerWorkedByHand) {
                std::sqrt(6.0) / 2 * (4 * p + 1) * weights);
   expect_close(value(two_l2_heads(), q, "own_l2"),
                0.5 * (2 * p + (1 + 2 * p) * std::sqrt(6.0)) * weights);
+  expect_close(value(two_l2_heads(), q, "own_l2_token"),
+               0.5 * (4 * p + 1) * weights);
   BoundQuestion bare = q;
   bare.project = false;
   expect_close(value(two_l2_heads(), bare, "kim21_inf"),
@@ -96,6 +98,24 @@ TEST(Kim21, BoundsOfALayerWorkedByHand) {
   bare.heads = {0};
   expect_close(value(two_l2_heads(), bare, "kim21_two"),
                std::sqrt(6.0) / 2 * (4 * p + 1) * 5 * 5);
+}
+
+TEST(OwnL2Token, IsNearlyReachedInOneDimension) {
+  // H = d = 1, weights 1: the token norm is the inf-norm, and the closed form
+  // of theory/kim21 reaches 4p − 1 + 2/(p + 1): token 0, half of the others at
+  // each of ±√(p + 1)
+  const Index n = 101;
+  const double p = kim21_phi_inverse(n);
+  Matrix x(n, 1);
+  for (Index i = 0; i < n; ++i)
+    x(i, 0) = i == 0 ? 0.0 : (i % 2 == 0 ? 1 : -1) * std::sqrt(p + 1);
+  const double reached = test::token_norm_below(
+      dense_jacobian(tied(1, 1), {.kind = Kind::l2}, x), n, Rng(3));
+  const double bound =
+      value(tied(1, 1), {.kind = Kind::l2, .n = n}, "own_l2_token");
+  EXPECT_NEAR(reached, 4 * p - 1 + 2 / (p + 1), 1e-9);
+  EXPECT_LE(reached, bound);
+  EXPECT_GT(reached, 0.85 * bound);
 }
 
 TEST(L2Kernel, BoundsWorkedByHand) {
