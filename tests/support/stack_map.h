@@ -1,6 +1,8 @@
 #pragma once
 
 #include "lipscope/control/stack_map.h"
+#include "lipscope/core/gemm.h"
+#include "lipscope/operators/compose.h"
 
 namespace lipscope::test {
 
