@@ -16,6 +16,8 @@ namespace {
 constexpr double overshoot = 1.01;
 // a start ends when it shrinks what it found by less than this
 constexpr double worth_going_on = 1e-3;
+// so many linearisations may lead nowhere
+constexpr int patience = 4;
 
 class Attacker {
  public:
@@ -42,6 +44,8 @@ class Attacker {
     const Vector apart = head_.col(character_) - head_.col(target);
     double before = 0.0;  // what this start had found
     for (int i = 0; i < iterations; ++i) {
+      // where the border bends away from its linearisations, go straight on
+      if (i == patience && before == 0.0) delta = expanded(std::move(delta));
       if (changes(delta)) {
         delta = shrunk(std::move(delta));
         const double size = delta.norm();
@@ -92,6 +96,14 @@ class Attacker {
     return true;
   }
 
+  // the first of delta, 2 delta, 4 delta, … that changes the prediction, or
+  // delta if none does
+  Matrix expanded(Matrix delta) {
+    for (double by = 1.0; by <= 1024.0; by *= 2.0)
+      if (changes(by * delta)) return by * delta;
+    return delta;
+  }
+
   Matrix shrunk(Matrix delta) { return shrink(delta, 8) * delta; }
 
   // the smallest multiple of delta that is known to change the prediction
@@ -122,13 +134,15 @@ std::optional<Attack> attack(const Map<double>& map, const Matrix& head,
   const std::vector<Index> targets = attacker.nearest(options.targets);
   for (const Index b : targets)
     attacker.start(b, Matrix::Zero(x.rows(), x.cols()), options.iterations);
-  // other ways round, from a change of about the size that is needed
-  for (int i = 0; i < options.restarts && attacker.best(); ++i) {
+  // other ways round, from a change of about the size that is needed; where
+  // none is known, of the size of x
+  for (int i = 0; i < options.restarts && !targets.empty(); ++i) {
     const Matrix delta =
         gaussian(x.rows(), x.cols(),
                  Rng(options.seed).split(static_cast<std::uint64_t>(i)));
-    attacker.start(attacker.best()->character,
-                   attacker.best()->distance / delta.norm() * delta,
+    const auto& best = attacker.best();
+    attacker.start(best ? best->character : targets.front(),
+                   (best ? best->distance : x.norm()) / delta.norm() * delta,
                    options.iterations);
   }
   return attacker.finish();

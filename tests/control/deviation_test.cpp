@@ -70,13 +70,8 @@ double largest_move(const Map<double>& map, const Matrix& x, double r,
 
 TEST(Deviation, IsWorkedByHandForOneFeature) {
   // d = 1, n = 3: attention (4p + 1)·2²·3·½ = 6(4p + 1), MLP 2·3 with relu
-  LayerWeights w;
-  w.attention.query = scalar(2);
-  w.attention.value = scalar(3);
-  w.attention.output = scalar(0.5);
-  w.mlp = {.up = scalar(2), .down = scalar(3), .activation = Activation::relu};
-  w.norm = NormPlace::none;
-  w.mask = Mask::causal;
+  LayerWeights w = test::scalar_layer(
+      {.query = 2, .value = 3, .output = 0.5, .up = 2, .down = 3});
   const Matrix x = (Matrix(3, 1) << 0.5, -1, 2).finished();
   Stack stack{.layers = {w}, .context = 3};
   const double p = kim21_phi_inverse(3);
@@ -135,13 +130,7 @@ TEST(Deviation, IsNeverExceededByWhatAChangeDoes) {
 
 TEST(Deviation, IsNearWhereThereIsLittleToLose) {
   // one token, one head, one feature wide: products of norms are exact
-  LayerWeights w;
-  w.attention.query = scalar(1);
-  w.attention.value = scalar(1);
-  w.attention.output = scalar(1);
-  w.mlp = {.up = scalar(1), .down = scalar(1), .activation = Activation::relu};
-  w.norm = NormPlace::none;
-  w.mask = Mask::causal;
+  const LayerWeights w = test::scalar_layer({});
   const Stack stack{.layers = {w, w}, .context = 1};
   const Deviation deviation(stack);
   const double above = deviation.gain(deviation.at(scalar(1)), 1, 0.1)->value();

@@ -21,14 +21,8 @@ double jacobian_norm(const Map<double>& f, const Matrix& x) {
 
 // d = 1: attention 2·(2·3·½) = 6 times Φ, an MLP of 2·3 with relu
 LayerWeights one_by_one() {
-  LayerWeights w;
-  w.attention.query = scalar(2);
-  w.attention.value = scalar(3);
-  w.attention.output = scalar(0.5);
-  w.mlp = {.up = scalar(2), .down = scalar(3), .activation = Activation::relu};
-  w.norm = NormPlace::none;
-  w.mask = Mask::causal;
-  return w;
+  return test::scalar_layer(
+      {.query = 2, .value = 3, .output = 0.5, .up = 2, .down = 3});
 }
 
 NormWeights norm(double gain) {

@@ -382,6 +382,9 @@ class PageTest(unittest.TestCase):
 
     def test_certified_positions_are_counted_from_both_sides(self):
         self.show(made.certified())
+        # radii are no constants, and are not said to be
+        self.assertEqual(self.text("h1"), "How far the predictions of a model hold")
+        self.assertNotIn("come out", self.text("#top"))
         proved, attacked = self.points("certify-chart")
         self.assertEqual([[round(10**x, 6), y] for x, y in proved], [[0.01, 80], [0.02, 60], [0.03, 40], [0.04, 20]])
         self.assertEqual([[round(10**x, 6), y] for x, y in attacked],

@@ -42,6 +42,26 @@ class Times final : public Map<double> {
   Matrix w_;
 };
 
+/// One feature, one head of tied L2 attention, an MLP with relu, no norms.
+struct ScalarLayer {
+  double query = 1, value = 1, output = 1, up = 1, down = 1;
+};
+inline LayerWeights scalar_layer(const ScalarLayer& of) {
+  const auto scalar = [](double a) -> Matrix {
+    return Matrix::Constant(1, 1, a);
+  };
+  LayerWeights w;
+  w.attention.query = scalar(of.query);
+  w.attention.value = scalar(of.value);
+  w.attention.output = scalar(of.output);
+  w.mlp = {.up = scalar(of.up),
+           .down = scalar(of.down),
+           .activation = Activation::relu};
+  w.norm = NormPlace::none;
+  w.mask = Mask::causal;
+  return w;
+}
+
 /// The stack to its logits, if it has a head.
 inline MapPtr<double> stack_map(const Stack& stack) {
   MapPtr<double> hidden = lipscope::stack_map(stack, 1);

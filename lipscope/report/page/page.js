@@ -1,5 +1,8 @@
 // ---- page.js: the page from top to bottom
 
+// what is a constant: a radius of `certify` is none
+const constants = allRecords.filter((i) => get(i, "command") !== "certify");
+
 function otherHero() {
   if (!data.count)
     return [
@@ -7,9 +10,10 @@ function otherHero() {
       el("p", {class: "lede"}, "The file has no records. ",
          el("code", null, "lipscope measure --out FILE.jsonl"), " makes some.")
     ];
-  const about = allRecords.map((i) => detail(i, "title")).find((t) => typeof t === "string");
-  const low = best(allRecords, lowerLog);
-  const up = best(allRecords, (i) => (upperLog(i) === null ? null : -upperLog(i)));
+  const about = allRecords.map((i) => detail(i, "title")).find((t) => typeof t === "string") ??
+      (constants.length ? null : "How far the predictions of a model hold");
+  const low = best(constants, lowerLog);
+  const up = best(constants, (i) => (upperLog(i) === null ? null : -upperLog(i)));
   const words = about ??
       (low !== null ?
            `${capital(placeOf(low))}: a small change can come out ${times(num(low, "lower"))} as large.` :
@@ -99,7 +103,7 @@ function render() {
           isCompare        ? compareHero() :
               views.length ? measuredHero() :
                              otherHero(),
-          explanation(),
+          constants.length > 0 && explanation(),
   ].flat().filter(Boolean));
   const active = document.activeElement?.closest("section")?.id;
   const label = document.activeElement?.tagName === "SELECT" ?
