@@ -24,7 +24,7 @@ ALLOWED = {
     "control": ["core", "operators", "attention", "model", "theory"],
     "experiments": ["core", "operators", "spectral", "attention", "model",
                     "theory", "search", "transport", "control",
-                    "report"],
+                    "train", "report"],
     "train": ["core", "io", "text", "attention", "spectral", "model", "theory"],
     "cli": ["core", "operators", "io", "text", "spectral", "attention",
             "model", "theory", "search", "transport", "control",
