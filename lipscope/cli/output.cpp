@@ -14,13 +14,15 @@ namespace {
 
 using nlohmann::ordered_json;
 
+}  // namespace
+
 void print_out(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
       std::fflush(stdout) != 0)
     throw RunError("standard output cannot be written");
 }
 
-void check(const ordered_json& record) {
+void check_sides(const ordered_json& record) {
   if (consistent(record)) return;
   const auto text = [&](const char* field) {
     return cell(record.value(field, ordered_json(nullptr)));
@@ -32,8 +34,6 @@ void check(const ordered_json& record) {
       text("lower"), text("upper"), text("upper_log10"), text("upper_whp"),
       text("n"), text("sample")));
 }
-
-}  // namespace
 
 void declare_output(CLI::App& app, OutputOptions& o) {
   const char* group = "Output";
@@ -67,7 +67,7 @@ const ordered_json* Records::find(const Record& question) const {
   if (answered_.empty()) return nullptr;
   const auto at = answered_.find(question_of(to_json(question)));
   if (at == answered_.end()) return nullptr;
-  check(at->second);
+  check_sides(at->second);
   return &at->second;
 }
 
@@ -85,7 +85,7 @@ void Records::add(const Record& record) {
   if (journal_) journal_->append(json);
   if (options_.json) print_out(json.dump() + "\n");
   shown_.push_back(json);
-  check(json);
+  check_sides(json);
 }
 
 void Records::print(const std::string& text) const {

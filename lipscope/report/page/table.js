@@ -2,7 +2,7 @@
 
 const rowHeight = 28;
 const firstFields = [
-  "file", "command", "layer", "head", "n", "sample", "lower", "upper_whp", "upper", "upper_log10", "upper_by",
+  "file", "command", "layer", "head", "n", "sample", "value", "lower", "upper_whp", "upper", "upper_log10", "upper_by",
   "status", "radius_max", "radius_rms", "residual", "steps"
 ];
 const titles = {
