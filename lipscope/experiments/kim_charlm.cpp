@@ -1,0 +1,115 @@
+#include <algorithm>
+
+#include "lipscope/experiments/learning.h"
+
+namespace lipscope {
+namespace {
+
+struct Size {
+  Index width, heads, context, batch, steps, warmup;
+  double rate;
+  std::vector<Index> depths;
+  Index generated;  // characters of the text where none is given
+};
+
+const Size small{.width = 64,
+                 .heads = 4,
+                 .context = 64,
+                 .batch = 16,
+                 .steps = 800,
+                 .warmup = 100,
+                 .rate = 3e-3,
+                 .depths = {1, 2, 3, 4},
+                 .generated = 400'000};
+const Size large{.width = 512,
+                 .heads = 8,
+                 .context = 256,
+                 .batch = 64,
+                 .steps = 20'000,
+                 .warmup = 1000,
+                 .rate = 1e-3,
+                 .depths = {1, 2, 3, 4, 5, 6, 8, 10},
+                 .generated = 2'000'000};
+
+// of the validation text, on the way
+constexpr Index evaluations = 8;
+
+constexpr Mixer in_order[] = {Mixer::lstm, Mixer::dot, Mixer::l2_untied,
+                              Mixer::l2, Mixer::contractive_l2};
+
+Figure against_depth() {
+  return {.name = "kim-charlm",
+          .title = "Models of characters against their depth",
+          .explanation =
+              "Each model learns the same text by the same batches: AdamW, "
+              "linear warm-up, then 1/sqrt(step); blocks are residual "
+              "attention, LayerNorm, residual MLP, LayerNorm. The loss of the "
+              "test text with the weights that were best on the validation "
+              "text: the mean of -log p(character | those before it in its "
+              "window), in nats. One seed.",
+          .x_name = "layers",
+          .y_name = "test loss, nats a character"};
+}
+
+Figure against_steps(Index depth) {
+  return {.name = fmt::format("kim-charlm, {} layers", depth),
+          .title = fmt::format("Models of characters with {} layer{} as they "
+                               "learn",
+                               depth, depth == 1 ? "" : "s"),
+          .explanation = "The loss of the validation text.",
+          .x_name = "step",
+          .y_name = "validation loss, nats a character"};
+}
+
+}  // namespace
+
+void kim_charlm(const ExperimentOptions& o, const Notebook& book) {
+  const Size& size = o.full ? large : small;
+  const Index steps = o.steps > 0 ? o.steps : size.steps;
+  const Index eval_every = std::max<Index>(1, steps / evaluations);
+  const Corpus corpus = corpus_for(o, size.generated, size.context);
+  book.open(against_depth());
+  for (const Index depth : size.depths) {
+    std::vector<Lesson> lessons;
+    for (const Mixer mixer : in_order)
+      lessons.push_back(
+          {.model = {.mixer = mixer,
+                     .characters = corpus.vocabulary.size(),
+                     .layers = depth,
+                     .width = size.width,
+                     .heads = size.heads,
+                     .context = size.context,
+                     .hidden = 4 * size.width},
+           .training = {.batch = size.batch,
+                        .schedule = {.rate = size.rate, .warmup = size.warmup},
+                        .seed = o.seed,
+                        .threads = o.threads},
+           .steps = steps,
+           .eval_every = eval_every});
+    School school(lessons, corpus, o, book);
+    // all that is known of a model is written down before the next one
+    for (std::size_t of = 0; of < lessons.size(); ++of) {
+      book.open(against_steps(depth));
+      Row curve = school.question(of, "loss in nats a character",
+                                  "the validation text");
+      for (Index step = eval_every; step <= steps; step += eval_every) {
+        curve.x = static_cast<double>(step);
+        school.ask(of, curve, [&](Row& r, const Learnt& learnt) {
+          r.value = learnt.valid_nll(step);
+        });
+      }
+      book.open(against_depth());
+      Row end =
+          school.question(of, "loss in nats a character", "the test text");
+      end.x = static_cast<double>(depth);
+      school.ask(of, end, [](Row& r, const Learnt& learnt) {
+        r.value = learnt.test_nll;
+        r.details = {{"best_valid_nll", learnt.best_valid_nll},
+                     {"best_step", static_cast<double>(learnt.best_step)},
+                     {"weights", static_cast<double>(learnt.weights)}};
+      });
+    }
+  }
+}
+
+}  // namespace lipscope
