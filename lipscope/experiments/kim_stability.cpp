@@ -49,13 +49,15 @@ Figure against_depth(const Size& size, Index steps) {
           .y_name = "validation loss, nats a character"};
 }
 
-Figure gradients() {
-  return {.name = "kim-stability, gradients",
-          .title = "Gradients of deep models at a fixed learning rate",
-          .explanation =
+Figure gradients(bool first) {
+  const char* layer = first ? "first" : "last";
+  return {.name = fmt::format("kim-stability, {} layer", layer),
+          .title = fmt::format(
+              "Gradients of the {} layer at a fixed learning rate", layer),
+          .explanation = fmt::format(
               "The 2-norm of the gradient of a batch's loss by the weights of "
-              "the first and of the last layer, as a mean over the steps of "
-              "the runs above.",
+              "the {} layer, as a mean over the steps of the runs above.",
+              layer),
           .x_name = "layers",
           .y_name = "norm of the gradient",
           .log_y = true};
@@ -103,13 +105,11 @@ void kim_stability(const ExperimentOptions& o, const Notebook& book) {
         r.details = {{"unigram", unigram},
                      {"gradient_norm", learnt.gradient_norm}};
       });
-      book.open(gradients());
       Row norm = school.question(of, "2-norm of the gradient of a layer",
                                  "the batches of all steps, their mean");
       norm.x = static_cast<double>(depth);
       for (const bool first : {true, false}) {
-        norm.series = fmt::format("{}, {} layer", name_of(in_order[of]),
-                                  first ? "first" : "last");
+        book.open(gradients(first));
         norm.layer = first ? 0 : depth - 1;
         school.ask(of, norm, [&](Row& r, const Learnt& learnt) {
           r.value = first ? learnt.first_layer_norm : learnt.last_layer_norm;
