@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "lipscope/cli/machine.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/report/table.h"
 
@@ -33,6 +34,13 @@ void check_sides(const ordered_json& record) {
       "failure of probability delta; the record says how it was got",
       text("lower"), text("upper"), text("upper_log10"), text("upper_whp"),
       text("n"), text("sample")));
+}
+
+ordered_json with_provenance(ordered_json record) {
+  static const std::string line = command_line(), machine = this_machine();
+  record["command_line"] = line;
+  record["machine"] = machine;
+  return record;
 }
 
 void declare_output(CLI::App& app, OutputOptions& o) {
@@ -82,7 +90,7 @@ void Records::add(const GrowthRecord& record) {
 
 void Records::add(const Record& record) {
   const ordered_json json = to_json(record);
-  if (journal_) journal_->append(json);
+  if (journal_) journal_->append(with_provenance(json));
   if (options_.json) print_out(json.dump() + "\n");
   shown_.push_back(json);
   check_sides(json);

@@ -84,15 +84,17 @@ Record constant(const TrainingSubject& s, const LayerConstant& c, Index step) {
   return r;
 }
 
-Record figure(const TrainingSubject& s, const char* name,
-              const std::string& explanation, const char* y_name, bool log_y) {
+// the only lines that say who wrote the file: a run that goes on leaves them
+ordered_json figure(const TrainingSubject& s, const char* name,
+                    const std::string& explanation, const char* y_name,
+                    bool log_y) {
   Record r = record_of(s, name);
   r.details = {{"title", fmt::format("{}: {}", s.folder, name)},
                {"explanation", explanation},
                {"y_name", y_name},
                {"log_x", false},
                {"log_y", log_y}};
-  return r;
+  return with_provenance(to_json(r));
 }
 
 Lines begin(const TrainingSubject& s) {
@@ -100,27 +102,27 @@ Lines begin(const TrainingSubject& s) {
       "A model of characters ({}, {} layers, width {}, context {})",
       name_of(s.model.mixer), s.model.layers, s.model.width, s.model.context);
   return {
-      to_json(figure(
-          s, losses,
-          model + " as it learns: the mean of -log p(character | those before "
-                  "it in its window). 'train' is the batch of a step before "
-                  "the step, 'valid' the validation text after it, 'test' the "
-                  "test text with the weights that were best on the "
-                  "validation text.",
-          "nats a character", false)),
-      to_json(figure(
-          s, constants,
-          model + " as it learns: how strongly the attention of each layer "
-                  "amplifies a change of its input (map attn, after the output "
-                  "projection, without residual and norm; causal, 2-norm), at "
-                  "the first characters of the validation text from below, and "
-                  "from above by the bound that the record names.",
-          "constant", true)),
-      to_json(figure(s, gradients,
-                     model + " as it learns: the 2-norm of the gradient of the "
-                             "batch's loss by the weights of each layer, "
-                             "before clipping.",
-                     "norm of the gradient", true))};
+      figure(s, losses,
+             model +
+                 " as it learns: the mean of -log p(character | those before "
+                 "it in its window). 'train' is the batch of a step before "
+                 "the step, 'valid' the validation text after it, 'test' the "
+                 "test text with the weights that were best on the "
+                 "validation text.",
+             "nats a character", false),
+      figure(s, constants,
+             model +
+                 " as it learns: how strongly the attention of each layer "
+                 "amplifies a change of its input (map attn, after the output "
+                 "projection, without residual and norm; causal, 2-norm), at "
+                 "the first characters of the validation text from below, and "
+                 "from above by the bound that the record names.",
+             "constant", true),
+      figure(s, gradients,
+             model + " as it learns: the 2-norm of the gradient of the "
+                     "batch's loss by the weights of each layer, "
+                     "before clipping.",
+             "norm of the gradient", true)};
 }
 
 Lines evaluated(const TrainingSubject& s, const Evaluation& e) {

@@ -5,31 +5,20 @@
 namespace lipscope {
 namespace {
 
-struct Size {
-  Index width, heads, context, batch, steps, warmup;
-  double rate;
-  std::vector<Index> depths;
-  Index generated;  // characters of the text where none is given
-};
-
-const Size small{.width = 64,
-                 .heads = 4,
-                 .context = 64,
-                 .batch = 16,
-                 .steps = 800,
-                 .warmup = 100,
-                 .rate = 3e-3,
-                 .depths = {1, 2, 3, 4},
-                 .generated = 400'000};
-const Size large{.width = 512,
-                 .heads = 8,
-                 .context = 256,
-                 .batch = 64,
-                 .steps = 20'000,
-                 .warmup = 1000,
-                 .rate = 1e-3,
-                 .depths = {1, 2, 3, 4, 5, 6, 8, 10},
-                 .generated = 2'000'000};
+const Course small{
+    .lesson = {.model = {.width = 64, .heads = 4, .context = 64, .hidden = 256},
+               .training = {.batch = 16,
+                            .schedule = {.rate = 3e-3, .warmup = 100}},
+               .steps = 800},
+    .depths = {1, 2, 3, 4},
+    .generated = 400'000};
+const Course large{
+    .lesson =
+        {.model = {.width = 512, .heads = 8, .context = 256, .hidden = 2048},
+         .training = {.batch = 64, .schedule = {.rate = 1e-3, .warmup = 1000}},
+         .steps = 20'000},
+    .depths = {1, 2, 3, 4, 5, 6, 8, 10},
+    .generated = 2'000'000};
 
 // of the validation text, on the way
 constexpr Index evaluations = 8;
@@ -64,35 +53,22 @@ Figure against_steps(Index depth) {
 }  // namespace
 
 void kim_charlm(const ExperimentOptions& o, const Notebook& book) {
-  const Size& size = o.full ? large : small;
-  const Index steps = o.steps > 0 ? o.steps : size.steps;
-  const Index eval_every = std::max<Index>(1, steps / evaluations);
-  const Corpus corpus = corpus_for(o, size.generated, size.context);
+  const Course& course = o.full ? large : small;
+  Lesson lesson = course.lesson;
+  if (o.steps > 0) lesson.steps = o.steps;
+  lesson.eval_every = std::max<Index>(1, lesson.steps / evaluations);
+  const Corpus corpus = corpus_for(o, course.generated, lesson.model.context);
   book.open(against_depth());
-  for (const Index depth : size.depths) {
-    std::vector<Lesson> lessons;
-    for (const Mixer mixer : in_order)
-      lessons.push_back(
-          {.model = {.mixer = mixer,
-                     .characters = corpus.vocabulary.size(),
-                     .layers = depth,
-                     .width = size.width,
-                     .heads = size.heads,
-                     .context = size.context,
-                     .hidden = 4 * size.width},
-           .training = {.batch = size.batch,
-                        .schedule = {.rate = size.rate, .warmup = size.warmup},
-                        .seed = o.seed,
-                        .threads = o.threads},
-           .steps = steps,
-           .eval_every = eval_every});
+  for (const Index depth : course.depths) {
+    const auto lessons = lessons_of(lesson, in_order, depth, corpus, o);
     School school(lessons, corpus, o, book);
     // all that is known of a model is written down before the next one
     for (std::size_t of = 0; of < lessons.size(); ++of) {
       book.open(against_steps(depth));
       Row curve = school.question(of, "loss in nats a character",
                                   "the validation text");
-      for (Index step = eval_every; step <= steps; step += eval_every) {
+      for (Index step = lesson.eval_every; step <= lesson.steps;
+           step += lesson.eval_every) {
         curve.x = static_cast<double>(step);
         school.ask(of, curve, [&](Row& r, const Learnt& learnt) {
           r.value = learnt.valid_nll(step);

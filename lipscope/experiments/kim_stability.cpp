@@ -3,29 +3,22 @@
 namespace lipscope {
 namespace {
 
-struct Size {
-  Index width, heads, context, batch, steps;
-  double rate;
-  std::vector<Index> depths;
-  Index generated;  // characters of the text where none is given
-};
+const Schedule fixed_rate{
+    .rate = 1e-3, .warmup = 0, .after = Schedule::After::fixed};
 
-const Size small{.width = 64,
-                 .heads = 4,
-                 .context = 32,
-                 .batch = 16,
-                 .steps = 150,
-                 .rate = 1e-3,
-                 .depths = {2, 6, 10, 14, 18},
-                 .generated = 200'000};
-const Size large{.width = 512,
-                 .heads = 8,
-                 .context = 256,
-                 .batch = 64,
-                 .steps = 5000,
-                 .rate = 1e-3,
-                 .depths = {2, 4, 6, 8, 10, 12, 14, 16, 18},
-                 .generated = 2'000'000};
+const Course small{
+    .lesson = {.model = {.width = 64, .heads = 4, .context = 32, .hidden = 256},
+               .training = {.batch = 16, .schedule = fixed_rate, .clip = 0.0},
+               .steps = 150},
+    .depths = {2, 6, 10, 14, 18},
+    .generated = 200'000};
+const Course large{
+    .lesson =
+        {.model = {.width = 512, .heads = 8, .context = 256, .hidden = 2048},
+         .training = {.batch = 64, .schedule = fixed_rate, .clip = 0.0},
+         .steps = 5000},
+    .depths = {2, 4, 6, 8, 10, 12, 14, 16, 18},
+    .generated = 2'000'000};
 
 constexpr Mixer in_order[] = {Mixer::dot, Mixer::l2_untied, Mixer::l2,
                               Mixer::contractive_l2};
@@ -33,7 +26,7 @@ constexpr Mixer in_order[] = {Mixer::dot, Mixer::l2_untied, Mixer::l2,
 // nats below the unigram loss, or a model has not learnt
 constexpr double learnt_by = 0.1;
 
-Figure against_depth(const Size& size, Index steps) {
+Figure against_depth(const Lesson& lesson) {
   return {.name = "kim-stability",
           .title = "Deep models at a fixed learning rate, without warm-up",
           .explanation = fmt::format(
@@ -44,7 +37,7 @@ Figure against_depth(const Size& size, Index steps) {
               "character is. A model that is not {} nats below that has not "
               "learnt, and has the status not-converged; one whose loss or "
               "gradient was not finite has no value. One seed.",
-              steps, size.rate, learnt_by),
+              lesson.steps, lesson.training.schedule.rate, learnt_by),
           .x_name = "layers",
           .y_name = "validation loss, nats a character"};
 }
@@ -66,36 +59,20 @@ Figure gradients(bool first) {
 }  // namespace
 
 void kim_stability(const ExperimentOptions& o, const Notebook& book) {
-  const Size& size = o.full ? large : small;
-  const Index steps = o.steps > 0 ? o.steps : size.steps;
-  const Corpus corpus = corpus_for(o, size.generated, size.context);
+  const Course& course = o.full ? large : small;
+  Lesson lesson = course.lesson;
+  if (o.steps > 0) lesson.steps = o.steps;
+  lesson.eval_every = lesson.steps;
+  const Corpus corpus = corpus_for(o, course.generated, lesson.model.context);
   const double unigram = unigram_nll(corpus);
-  for (const Index depth : size.depths) {
-    std::vector<Lesson> lessons;
-    for (const Mixer mixer : in_order)
-      lessons.push_back(
-          {.model = {.mixer = mixer,
-                     .characters = corpus.vocabulary.size(),
-                     .layers = depth,
-                     .width = size.width,
-                     .heads = size.heads,
-                     .context = size.context,
-                     .hidden = 4 * size.width},
-           .training = {.batch = size.batch,
-                        .schedule = {.rate = size.rate,
-                                     .warmup = 0,
-                                     .after = Schedule::After::fixed},
-                        .clip = 0.0,
-                        .seed = o.seed,
-                        .threads = o.threads},
-           .steps = steps,
-           .eval_every = steps});
+  for (const Index depth : course.depths) {
+    const auto lessons = lessons_of(lesson, in_order, depth, corpus, o);
     School school(lessons, corpus, o, book);
     const auto has_learnt = [&](const Learnt& learnt) {
       return learnt.seen.back().valid_nll < unigram - learnt_by;
     };
     for (std::size_t of = 0; of < lessons.size(); ++of) {
-      book.open(against_depth(size, steps));
+      book.open(against_depth(lesson));
       Row loss = school.question(of, "loss in nats a character",
                                  "the validation text");
       loss.x = static_cast<double>(depth);
@@ -117,7 +94,7 @@ void kim_stability(const ExperimentOptions& o, const Notebook& book) {
         });
       }
     }
-    book.open(against_depth(size, steps));
+    book.open(against_depth(lesson));
     const Row frequencies{.series = "unigram",
                           .x = static_cast<double>(depth),
                           .model = "frequencies of characters",

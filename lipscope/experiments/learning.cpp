@@ -62,6 +62,21 @@ Learnt learn(const Lesson& lesson, const Corpus& corpus,
   return learnt;
 }
 
+std::vector<Lesson> lessons_of(Lesson lesson, std::span<const Mixer> mixers,
+                               Index depth, const Corpus& corpus,
+                               const ExperimentOptions& o) {
+  lesson.model.layers = depth;
+  lesson.model.characters = corpus.vocabulary.size();
+  lesson.training.seed = o.seed;
+  lesson.training.threads = o.threads;
+  std::vector<Lesson> lessons;
+  for (const Mixer mixer : mixers) {
+    lesson.model.mixer = mixer;
+    lessons.push_back(lesson);
+  }
+  return lessons;
+}
+
 Corpus corpus_for(const ExperimentOptions& o, Index generated, Index context) {
   return o.text.empty()
              ? corpus_of(generated_text(generated), context, "generated text")

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,20 @@ struct Lesson {
   Index steps = 0;
   Index eval_every = 0;  ///< steps; the last is always evaluated
 };
+
+/// A lesson, the depths at which it is given, and how many characters of a
+/// generated text it takes where there is no other.
+struct Course {
+  Lesson lesson;
+  std::vector<Index> depths;
+  Index generated = 0;
+};
+
+/// The lesson for each of these, of that depth, with the characters of the
+/// corpus and the seed and threads of the options.
+std::vector<Lesson> lessons_of(Lesson lesson, std::span<const Mixer> mixers,
+                               Index depth, const Corpus& corpus,
+                               const ExperimentOptions& options);
 
 /// What came of a lesson. Losses are in nats for each character.
 struct Learnt {

@@ -88,6 +88,7 @@ inline std::vector<nlohmann::json> json_lines(const std::string& text) {
 /// A record without what differs from run to run.
 inline nlohmann::json without_times(nlohmann::json record) {
   record.erase("seconds");
+  record.erase("command_line");
   if (record.contains("details")) record["details"].erase("upper_seconds");
   return record;
 }

@@ -191,6 +191,10 @@ TEST(ReproduceCommand, LearningGoesOnWhereItWasCut) {
   ASSERT_EQ(lines.size(), 5u + 4u * 5u * (2u + 1u));
   for (const json& r : lines) {
     EXPECT_TRUE(r["lower"].is_null());
+    EXPECT_NE(r["command_line"].get<std::string>().find(run),
+              std::string::npos);
+    EXPECT_NE(r["machine"].get<std::string>().find(" cores"),
+              std::string::npos);
     if (!r["parameters"].contains("series")) continue;
     EXPECT_EQ(r["value_of"], "loss in nats a character");
     EXPECT_GT(r["value"].get<double>(), 0.0);

@@ -16,7 +16,7 @@ def record(**fields):
         "upper_by": None, "upper_whp": None, "delta": 1e-10, "scope": "input",
         "residual": 1e-6, "steps": 20, "status": "converged", "dtype": "f32", "seed": 0, "seconds": 0.5,
     }
-    unknown = set(fields) - set(usual) - {"parameters", "details", "value_of", "value"}
+    unknown = set(fields) - set(usual) - {"parameters", "details", "value_of", "value", "command_line", "machine"}
     assert not unknown, unknown
     return {**usual, **fields}
 
