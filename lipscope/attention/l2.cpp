@@ -1,6 +1,10 @@
 #include "lipscope/attention/l2.h"
 
+#include <boost/math/special_functions/lambert_w.hpp>
 #include <cmath>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/core/rounding.h"
 
 namespace lipscope {
 
@@ -69,6 +73,12 @@ Matrix l2_value(const AttentionWeights& w) {
         query * inner / std::sqrt(static_cast<double>(k));
   }
   return value;
+}
+
+double kim21_phi_inverse(Index n) {
+  require(n >= 1, "kim21: {} tokens", n);
+  const double x = static_cast<double>(n - 1) / std::exp(1.0);
+  return well_above(boost::math::lambert_w0(well_above(x)));
 }
 
 template HeadFeatures<float> l2_features(const HeadFeatures<float>&);

@@ -40,4 +40,9 @@ MatrixOf<Real> l2_features_bend(const HeadFeatures<Real>& d,
 /// notice.
 Matrix l2_value(const AttentionWeights& weights);
 
+/// p = φ⁻¹(n − 1), φ(x) = x e^{x+1}; that is W₀((n−1)/e), from above. The key
+/// lemma of [Kim21] for n tokens: Σ_j P_ij|y_i − y_j|² ≤ p, with y = x W_Q
+/// scaled such that the scores are −|y_i − y_j|².
+double kim21_phi_inverse(Index n);
+
 }  // namespace lipscope

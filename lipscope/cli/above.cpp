@@ -7,21 +7,36 @@
 
 namespace lipscope::cli {
 
+bool lipschitz_everywhere(Kind kind) {
+  return kind == Kind::l2 || kind == Kind::cosine;
+}
+
 TokenSet tokens_within(const std::string& radius, const Subject& subject,
                        std::optional<Index> layer) {
   if (radius == "ln") {
     const std::optional<NormWeights> norm = input_norm(subject, layer);
-    if (!norm)
+    if (!norm && subject.layer)
       throw InputError(
           fmt::format("--radius ln: {} has no ln_gain, so no "
                       "layer norm bounds its tokens",
                       subject.name));
+    if (!norm)
+      throw InputError(fmt::format(
+          "{}: no norm stands ahead of the attention of layer {}, so nothing "
+          "bounds its tokens; give --radius R",
+          subject.name, layer.value_or(0)));
     return {norm_layer_radius(*norm), norm};
   }
   const double R = parse_number<double>(radius, "--radius");
   if (!(R > 0.0) || !std::isfinite(R))
     throw InputError(fmt::format("--radius {}: a radius is positive", radius));
   return {R, {}};
+}
+
+TokenSet tokens_ahead(const Subject& subject, Kind kind,
+                      std::optional<Index> layer) {
+  if (lipschitz_everywhere(kind) && !input_norm(subject, layer)) return {};
+  return tokens_within("ln", subject, layer);
 }
 
 std::vector<Bound> bounds_of(Maps& maps, const Selection& selection,

@@ -16,6 +16,15 @@ namespace lipscope::cli {
 TokenSet tokens_within(const std::string& radius, const Subject& subject,
                        std::optional<Index> layer);
 
+/// What reaches the attention of a model's layer if nothing is said: what the
+/// norm layer ahead of it lets through; anything (radius 0) where there is
+/// none and the kind is Lipschitz everywhere; InputError for other kinds.
+TokenSet tokens_ahead(const Subject& subject, Kind kind,
+                      std::optional<Index> layer);
+
+/// l2 (tied) and cosine.
+bool lipschitz_everywhere(Kind kind);
+
 /// Every bound on attn or core of the layer (of the head, or all of them) over
 /// sequences of n of these tokens; in no order, in every norm.
 std::vector<Bound> bounds_of(Maps& maps, const Selection& selection,

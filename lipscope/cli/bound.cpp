@@ -109,16 +109,23 @@ class Bounding final {
   }
 
   void refuse_what_is_unknown(bool unlimited) const {
-    const std::string kind = name_of(selection_.kind), norm = selection_.norm;
+    const std::string kind = selection_.kind_name, norm = selection_.norm;
     if (!attention() && norm != "2")
       throw InputError(fmt::format(
           "--map {} --norm {}: layers and models are bounded in the 2-norm",
           name_of(selection_.map), norm));
-    if (!attention() && radius_ != "ln")
+    if (!attention() && radius_ != "ln" && norms_ahead())
       throw InputError(fmt::format(
           "--map {} --radius {}: what its attention reads has passed a norm "
           "layer; expected ln",
           name_of(selection_.map), radius_));
+    if (selection_.map == MapName::model && !norms_ahead() &&
+        subject_.model->config.norm == NormPlace::none &&
+        !lipschitz_everywhere(selection_.kind))
+      throw InputError(fmt::format(
+          "--map model: {} has no norms, and nothing bounds what the {} "
+          "attention of its later layers reads",
+          subject_.name, kind));
     if (selection_.kind == Kind::l2_untied && radius_ != "everywhere")
       throw InputError(fmt::format(
           "--kind l2-untied --radius {}: no bound over a ball is known, and "
@@ -146,8 +153,19 @@ class Bounding final {
           least, kind, least));
   }
 
+  // a norm layer ahead of the attention of every layer
+  bool norms_ahead() const {
+    const ModelConfig& c = subject_.model->config;
+    return c.pre_norm() || (c.norm == NormPlace::post &&
+                            outer_modules(c).embedding_norm.has_value());
+  }
+
+  // Around attention a radius is for layers without a norm ahead of it.
   TokenSet tokens(std::optional<Index> layer) const {
     if (radius_ == "everywhere") return {};
+    const bool ahead = !attention() && input_norm(subject_, layer).has_value();
+    if (ahead || (radius_ == "ln" && subject_.model))
+      return tokens_ahead(subject_, selection_.kind, layer);
     return tokens_within(radius_, subject_, layer);
   }
 
@@ -169,7 +187,7 @@ class Bounding final {
   static void fill(Record& r, const Bound& b, const TokenSet& tokens) {
     const bool ball = b.scope != "everywhere";
     r.scope = ball ? "ball" : "everywhere";
-    if (ball) r.radius_max = tokens.radius;
+    if (ball && tokens.radius > 0.0) r.radius_max = tokens.radius;
     r.parameters["bound"] = b.name;
     if (ball && tokens.norm) r.parameters["tokens"] = "after the norm layer";
     if (std::isfinite(b.value)) r.upper = b.value;
@@ -237,7 +255,7 @@ class Bounding final {
     const bool rope = subject_.model && subject_.model->config.rope_theta;
     return InputError(
         fmt::format("{}: no bound is known for kind {}, norm {}{}",
-                    subject_.name, name_of(selection_.kind), selection_.norm,
+                    subject_.name, selection_.kind_name, selection_.norm,
                     rope ? " with rotary positions" : ""));
   }
 

@@ -45,7 +45,7 @@ Certificates::Certificates(const Subject& subject, const Selection& selection,
     throw InputError(fmt::format(
         "--certificate {}: there is none for kind {}, norm {}{}; it is for "
         "dot-product attention without rotary positions, in the 2-norm",
-        which, name_of(selection.kind), selection.norm,
+        which, selection.kind_name, selection.norm,
         rope ? " and rotary positions" : ""));
 }
 

@@ -5,16 +5,16 @@
 #include <numbers>
 
 #include "lipscope/cli/commands.h"
-#include "lipscope/core/errors.h"
+#include "lipscope/cli/text_piece.h"
 #include "lipscope/io/sha256.h"
-#include "lipscope/text/utf8.h"
 #include "lipscope/train/model_folder.h"
 
 namespace lipscope::cli {
 namespace {
 
 struct Options {
-  std::string folder, text, piece = "all";
+  std::string folder;
+  TextPieceOptions text;
   int threads = 0;
   bool json = false;
 };
@@ -26,37 +26,11 @@ void declare(CLI::App& app, Options& o) {
       "  lipscope eval runs/l2 --text shakespeare.txt --split test\n"
       "  lipscope eval runs/l2 --text alice.txt --json");
   app.add_option("DIR", o.folder, "what lipscope train made")->required();
-  app.add_option("--text", o.text, "a text in UTF-8")
-      ->required()
-      ->type_name("FILE");
-  app.add_option("--split", o.piece,
-                 "all of it, or the piece that train makes of it")
-      ->check(CLI::IsMember({"all", "train", "valid", "test"}))
-      ->capture_default_str();
+  declare_text_piece(app, o.text);
   app.add_option("--threads", o.threads, "0: all cores")
       ->check(CLI::Range(0, 4096))
       ->capture_default_str();
   app.add_flag("--json", o.json, "print a JSON object");
-}
-
-std::vector<int> characters_of(const Options& o,
-                               const ModelDescription& model) {
-  const std::string text = read_text(o.text);
-  check_utf8(text);
-  std::vector<int> all = model.vocabulary.encode(text, o.text);
-  const Pieces pieces = pieces_of(static_cast<Index>(all.size()));
-  const auto cut = [&](Index begin, Index end) {
-    return std::vector<int>(all.begin() + begin, all.begin() + end);
-  };
-  if (o.piece == "train") all = cut(0, pieces.train_end);
-  if (o.piece == "valid") all = cut(pieces.train_end, pieces.valid_end);
-  if (o.piece == "test")
-    all = cut(pieces.valid_end, static_cast<Index>(all.size()));
-  if (all.size() < 2)
-    throw InputError(fmt::format(
-        "{}: {} characters to evaluate ({}); there must be two at least",
-        o.text, all.size(), o.piece));
-  return all;
 }
 
 int run(const Options& o) {
@@ -65,7 +39,7 @@ int run(const Options& o) {
   const std::filesystem::path file =
       std::filesystem::path(o.folder) / "model.safetensors";
   const VectorOf<float> weights = read_weights(file, model.layout());
-  const std::vector<int> text = characters_of(o, description);
+  const std::vector<int> text = characters_of(o.text, description.vocabulary);
   const double nll = mean_nll(model, weights, text, o.threads);
   const double bits = nll / std::numbers::ln2;
   if (o.json)
@@ -73,8 +47,8 @@ int run(const Options& o) {
                nlohmann::ordered_json({{"command", "eval"},
                                        {"model", o.folder},
                                        {"model_sha256", sha256_file(file)},
-                                       {"text", o.text},
-                                       {"split", o.piece},
+                                       {"text", o.text.text},
+                                       {"split", o.text.piece},
                                        {"characters", text.size() - 1},
                                        {"context", description.config.context},
                                        {"nll", nll},
@@ -84,7 +58,7 @@ int run(const Options& o) {
     fmt::print(
         "{}: {:.4f} nats a character ({:.4f} bits) over {} characters of {} "
         "({}), in windows of {}\n",
-        o.folder, nll, bits, text.size() - 1, o.text, o.piece,
+        o.folder, nll, bits, text.size() - 1, o.text.text, o.text.piece,
         description.config.context);
   return 0;
 }

@@ -92,6 +92,7 @@ int main(int argc, char** argv) {
   add("train", "a language model of characters learns a text", train_command);
   add("eval", "how well a trained model predicts a text", eval_command);
   add("sample", "what a trained model writes", sample_command);
+  add("certify", "how far a trained model's predictions hold", certify_command);
   add("report", "a page that shows records, offline, in any browser",
       report_command);
   add("compare", "two files of records side by side on one page",

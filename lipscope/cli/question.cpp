@@ -9,7 +9,7 @@ Record question(const std::string& command, const Subject& subject,
   r.model = subject.name;
   r.model_sha256 = subject.sha256;
   r.map = name_of(s.map);
-  r.kind = name_of(s.kind);
+  r.kind = s.kind_name;
   r.mask = name_of(s.mask);
   r.norm = s.norm;
   r.d = subject.features();

@@ -55,8 +55,8 @@ void declare(CLI::App& app, Options& o) {
       ->type_name("DIR");
   app.add_option("--text", o.text,
                  "a text that the model reads (castin-real), or that models "
-                 "learn (kim-charlm, kim-stability; without it, a generated "
-                 "one)")
+                 "learn (kim-charlm, kim-stability, robustness-histogram; "
+                 "without it, a generated one)")
       ->type_name("FILE");
   const char* group = "How hard to try";
   app.add_flag("--full", o.experiment.full,

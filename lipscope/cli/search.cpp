@@ -104,18 +104,19 @@ struct Tokens {
   TokenSet set;
 };
 
-Tokens tokens_for(const Options& o, const Subject& subject,
+Tokens tokens_for(const Options& o, const Subject& subject, Kind kind,
                   std::optional<Index> layer) {
-  std::string radius = o.source.radius;
-  if (radius.empty()) radius = subject.model ? "ln" : "everywhere";
-  if (radius == "everywhere") {
-    const Kind kind = parse_kind(o.source.kind);
-    if (kind != Kind::l2 && kind != Kind::cosine)
+  const std::string& radius = o.source.radius;
+  const bool ahead = radius.empty() && subject.model;
+  if (!ahead && (radius.empty() || radius == "everywhere")) {
+    if (!lipschitz_everywhere(kind))
       throw InputError(fmt::format(
           "kind {} is not Lipschitz everywhere, give --radius", name_of(kind)));
     return {everywhere(), {}};
   }
-  const TokenSet set = tokens_within(radius, subject, layer);
+  const TokenSet set = ahead ? tokens_ahead(subject, kind, layer)
+                             : tokens_within(radius, subject, layer);
+  if (set.radius == 0.0) return {everywhere(), {}};
   return {set.norm ? after_norm(*set.norm) : ball(set.radius), set};
 }
 
@@ -200,7 +201,7 @@ class Searching final {
     o_.search.seed = o_.source.seed;
     // all radii, before hours are spent on the first
     for (const std::optional<Index>& layer : selection_.layers)
-      tokens_.push_back(tokens_for(o_, subject_, layer));
+      tokens_.push_back(tokens_for(o_, subject_, selection_.kind, layer));
   }
 
   int run() {

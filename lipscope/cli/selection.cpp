@@ -53,6 +53,25 @@ MapName parse_map(const std::string& name, const Subject& subject) {
       subject.layer ? "attn or core" : "core, attn, residual, block or model"));
 }
 
+// Tied L2 attention has no keys of its own: what another kind would compare is
+// not there. Of other models every kind takes what it needs.
+void choose_kind(Selection& s, const std::string& name,
+                 const Subject& subject) {
+  s.kind = parse_kind(name);
+  s.kind_name = name_of(s.kind);
+  if (!subject.model) return;
+  const ModelConfig& c = subject.model->config;
+  if (name == "auto") {
+    s.kind = c.kind;
+    s.kind_name = c.kind_name();
+  } else if (c.kind == Kind::l2 && s.kind != Kind::l2) {
+    throw InputError(fmt::format(
+        "--kind {}: {} has {} attention, whose queries are its keys; expected "
+        "auto or l2",
+        name, subject.name, c.kind_name()));
+  }
+}
+
 }  // namespace
 
 void declare_selection(CLI::App& app, SelectionOptions& o) {
@@ -86,7 +105,7 @@ void declare_selection(CLI::App& app, SelectionOptions& o) {
 Selection select(const SelectionOptions& o, const SourceOptions& source,
                  const Subject& subject) {
   Selection s;
-  s.kind = parse_kind(source.kind);
+  choose_kind(s, source.kind, subject);
   s.cosine = source.cosine;
   s.map = parse_map(o.map, subject);
 

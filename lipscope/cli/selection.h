@@ -26,6 +26,7 @@ void declare_selection(CLI::App& app, SelectionOptions& options);
 struct Selection {
   MapName map = MapName::attn;
   Kind kind = Kind::dot;
+  std::string kind_name = "dot";  ///< also "contractive-l2", a model's own
   CosineScales cosine;
   Mask mask = Mask::none;
   std::string norm;  ///< "2", "inf" or "token"

@@ -32,9 +32,11 @@ std::vector<std::string> split(const std::string& text, char by) {
 
 void declare_weights(CLI::App& app, SourceOptions& o) {
   const char* group = "Weights (one of the three)";
-  auto* model = app.add_option("MODEL_DIR", o.model,
-                               "a Hugging Face folder: GPT-2, BERT or Llama")
-                    ->group(group);
+  auto* model =
+      app.add_option("MODEL_DIR", o.model,
+                     "a Hugging Face folder: GPT-2, BERT or Llama; or "
+                     "what lipscope train made")
+          ->group(group);
   auto* weights = app.add_option("--weights", o.weights,
                                  "one layer from FILE.safetensors: tensors q, "
                                  "k, v, o [in, out], optional *_bias, x [n, d]")
@@ -54,9 +56,10 @@ void declare_weights(CLI::App& app, SourceOptions& o) {
       ->check(CLI::PositiveNumber)
       ->group(group);
   app.add_option("--kind", o.kind,
-                 "how tokens are compared: dot, l2 (tied, Lipschitz), "
-                 "l2-untied, cosine or sigmoid; on a model, put in place of "
-                 "its own attention, at the inputs that the model itself makes")
+                 "how tokens are compared: auto (the model's own; dot of a "
+                 "layer), dot, l2 (tied, Lipschitz), l2-untied, cosine or "
+                 "sigmoid; on a model, put in place of its own attention, at "
+                 "the inputs that the model itself makes")
       ->capture_default_str()
       ->group(group);
 
@@ -138,10 +141,11 @@ void declare_source(CLI::App& app, SourceOptions& o) {
 }
 
 Kind parse_kind(const std::string& name) {
+  if (name == "auto") return Kind::dot;
   for (const Kind kind : all_kinds)
     if (name == name_of(kind)) return kind;
   throw InputError(fmt::format(
-      "--kind {}: expected dot, l2, l2-untied, cosine or sigmoid", name));
+      "--kind {}: expected auto, dot, l2, l2-untied, cosine or sigmoid", name));
 }
 
 std::vector<Index> parse_lengths(const std::string& text) {

@@ -14,8 +14,8 @@ struct SourceOptions {
   std::string weights;  ///< FILE.safetensors with one layer
   std::string random;   ///< "gpt2", "bert", or "d=768,heads=12": made up
   Index num_heads = 0;
-  std::string kind = "dot";
-  CosineScales cosine;  ///< of kind cosine
+  std::string kind = "auto";  ///< "auto": the model's own; of a layer, dot
+  CosineScales cosine;        ///< of kind cosine
 
   std::string input;          ///< X.npy
   std::string text, ids;      ///< files, for a model
@@ -39,6 +39,7 @@ void declare_source(CLI::App& app, SourceOptions& options);
 /// "a:b:s" (b left out), "a:b", or "a,b,c", as positive integers.
 std::vector<Index> parse_lengths(const std::string& text);
 
+/// "auto" is dot: what a layer by itself has.
 Kind parse_kind(const std::string& name);
 
 /// InputError, beginning with `where`, for what is no number from end to end.

@@ -17,6 +17,7 @@ using Lines = Metrics::Lines;
 const char* const losses = "losses";
 const char* const constants = "constants of attention";
 const char* const gradients = "gradient norms";
+const char* const promises = "constant of the whole model";
 
 Record record_of(const TrainingSubject& s, const char* figure) {
   Record r;
@@ -84,6 +85,21 @@ Record constant(const TrainingSubject& s, const LayerConstant& c, Index step) {
   return r;
 }
 
+Record promise(const TrainingSubject& s, const PromisedConstant& c,
+               Index step) {
+  Record r = point_of(s, promises, "certified", step);
+  r.map = "model";
+  r.norm = "2";
+  r.upper = c.certified;
+  r.upper_log10 = std::log10(c.certified);
+  r.upper_by = "stack_constant";
+  r.scope = c.scope;
+  r.parameters.update(
+      {{"from", "input of layer 0"}, {"to", "logits"}, {"limit", c.limit}});
+  r.details["longest_token"] = c.longest_token;
+  return r;
+}
+
 // the only lines that say who wrote the file: a run that goes on leaves them
 ordered_json figure(const TrainingSubject& s, const char* name,
                     const std::string& explanation, const char* y_name,
@@ -101,7 +117,7 @@ Lines begin(const TrainingSubject& s) {
   const std::string model = fmt::format(
       "A model of characters ({}, {} layers, width {}, context {})",
       name_of(s.model.mixer), s.model.layers, s.model.width, s.model.context);
-  return {
+  Lines lines = {
       figure(s, losses,
              model +
                  " as it learns: the mean of -log p(character | those before "
@@ -123,6 +139,14 @@ Lines begin(const TrainingSubject& s) {
                      "batch's loss by the weights of each layer, "
                      "before clipping.",
              "norm of the gradient", true)};
+  if (s.limited)
+    lines.push_back(figure(
+        s, promises,
+        model + " as it learns: the constant from the input of layer 0 to the "
+                "logits, residuals and MLPs included (2-norm, causal), from "
+                "above; it is kept below the limit that the record names.",
+        "constant, from above", true));
+  return lines;
 }
 
 Lines evaluated(const TrainingSubject& s, const Evaluation& e) {
@@ -143,6 +167,7 @@ Lines evaluated(const TrainingSubject& s, const Evaluation& e) {
   }
   for (const LayerConstant& c : e.attention)
     records.push_back(constant(s, c, e.step));
+  if (e.promised) records.push_back(promise(s, *e.promised, e.step));
   Lines lines;
   for (const Record& r : records) lines.push_back(to_json(r));
   return lines;

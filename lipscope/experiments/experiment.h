@@ -144,4 +144,10 @@ void layer_norm_experiment(const ExperimentOptions& options,
 /// Tokens that may be cut react more than tokens that move whole [Castin23].
 void mass_splitting(const ExperimentOptions& options, const Notebook& notebook);
 
+/// Models of characters that learn a text, ordinary ones and ones whose
+/// constant is limited: the share of their predictions that no change of a
+/// given size can change, from below by proof and from above by attack.
+void robustness_histogram(const ExperimentOptions& options,
+                          const Notebook& notebook);
+
 }  // namespace lipscope

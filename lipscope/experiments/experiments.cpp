@@ -48,6 +48,10 @@ const std::vector<Experiment>& experiments() {
        "tokens that may be cut react more than tokens that move whole "
        "[Castin23]",
        false, false, false, mass_splitting},
+      {"robustness-histogram",
+       "how many predictions of trained models are proved to hold against the "
+       "size of a change, and how many an attack changes",
+       false, true, true, robustness_histogram},
   };
   return all;
 }

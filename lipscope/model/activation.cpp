@@ -118,6 +118,22 @@ std::string name_of(Activation activation) {
   throw std::invalid_argument("name_of: no such activation");
 }
 
+double activation_slope(Activation activation) {
+  switch (activation) {
+    case Activation::relu:
+      return 1.0;
+    case Activation::gelu:
+    case Activation::gelu_tanh:
+      // at √2: Φ(√2) + √2 φ(√2) = 1.12890415…; its tanh approximation reaches
+      // 1.12899307…: both are below
+      return 1.1290;
+    case Activation::silu:
+      // at x with x tanh(x/2) = 2: 1.09983932…
+      return 1.0999;
+  }
+  throw std::invalid_argument("activation_slope: no such activation");
+}
+
 template <class Real>
 MatrixOf<Real> activation_values(Activation activation, MatrixOf<Real> x,
                                  int threads) {

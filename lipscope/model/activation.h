@@ -18,6 +18,9 @@ enum class Activation {
 
 std::string name_of(Activation activation);  ///< "gelu", "gelu_new", …
 
+/// max|act'| from above: 1 (relu), 1.1290 (gelu, both forms), 1.0999 (silu).
+double activation_slope(Activation activation);
+
 /// The activation of each entry of x. In f32 Φ is good to 2e-7 absolutely,
 /// about as good as f32 can hold it.
 template <class Real>

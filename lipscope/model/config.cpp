@@ -10,137 +10,30 @@
 #include "lipscope/core/errors.h"
 #include "lipscope/io/json_text.h"
 #include "lipscope/io/safetensors_header.h"
+#include "lipscope/model/config_reader.h"
 
 namespace lipscope {
 namespace {
 
 using nlohmann::json;
 
-// more than any model has; what lies beyond is a mistake or an attack
-constexpr Index most_layers = 10'000;
-constexpr Index most_wide = Index{1} << 20;
-constexpr Index most_entries = Index{1} << 31;
-
-// a config.json, with the file's name for messages
-class Reader {
- public:
-  Reader(std::string_view text, std::string where) : where_(std::move(where)) {
-    values_ = json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (values_.is_discarded())
-      throw InputError(fmt::format("{}: not valid JSON", where_));
-    if (!values_.is_object())
-      throw InputError(
-          fmt::format("{}: expected a JSON object at the top", where_));
-  }
-
-  // the first of the keys that is there and not null
-  const json* find(std::initializer_list<const char*> keys) const {
-    for (const char* key : keys) {
-      const auto found = values_.find(key);
-      if (found != values_.end() && !found->is_null()) return &*found;
-    }
-    return nullptr;
-  }
-  const json* find(const char* key) const { return find({key}); }
-
-  Index count(std::initializer_list<const char*> keys, Index otherwise,
-              Index most) const {
-    const json* value = find(keys);
-    if (value == nullptr) return otherwise;
-    if (!value->is_number_integer())
-      refuse(*keys.begin(), *value, "expected a whole number");
-    // unsigned numbers beyond int64 would wrap around
-    const bool fits =
-        value->is_number_unsigned()
-            ? value->get<std::uint64_t>() <= static_cast<std::uint64_t>(most)
-            : value->get<std::int64_t>() <= most;
-    if (!fits || value->get<std::int64_t>() < 1)
-      refuse(*keys.begin(), *value, fmt::format("expected 1 to {}", most));
-    return value->get<Index>();
-  }
-
-  double positive(const char* key, double otherwise) const {
-    const json* value = find(key);
-    if (value == nullptr) return otherwise;
-    return positive_number(key, *value);
-  }
-
-  double positive_number(const char* key, const json& value) const {
-    if (!value.is_number() || !std::isfinite(value.get<double>()) ||
-        value.get<double>() <= 0)
-      refuse(key, value, "expected a positive number");
-    return value.get<double>();
-  }
-
-  bool flag(const char* key, bool otherwise) const {
-    const json* value = find(key);
-    if (value == nullptr) return otherwise;
-    if (!value->is_boolean()) refuse(key, *value, "expected true or false");
-    return value->get<bool>();
-  }
-
-  std::string text(const char* key, const char* otherwise) const {
-    const json* value = find(key);
-    if (value == nullptr) return otherwise;
-    if (!value->is_string()) refuse(key, *value, "expected a string");
-    return value->get<std::string>();
-  }
-
-  // a feature that is not done here, unless it is switched off
-  void refuse_if(const char* key, const char* what) const {
-    const json* value = find(key);
-    if (value == nullptr || (value->is_boolean() && !value->get<bool>()))
-      return;
-    refuse(key, *value, fmt::format("{} is not supported", what));
-  }
-
-  void refuse_unless(const char* key, bool expected, const char* what) const {
-    if (flag(key, expected) != expected)
-      refuse(key, *find(key), fmt::format("{} is not supported", what));
-  }
-
-  [[noreturn]] void refuse(const char* key, const json& value,
-                           const std::string& why) const {
-    throw InputError(fmt::format(
-        "{}: {} is {}; {}", where_, key,
-        printable(value.dump(-1, ' ', true, json::error_handler_t::replace)),
-        why));
-  }
-
-  const std::string& where() const { return where_; }
-
- private:
-  std::string where_;
-  json values_;
-};
-
-Architecture architecture_of(const Reader& r) {
+Architecture architecture_of(const ConfigReader& r) {
   const std::string type = r.text("model_type", "");
   if (type == "gpt2") return Architecture::gpt2;
   if (type == "bert") return Architecture::bert;
   if (type == "llama") return Architecture::llama;
+  if (type == "lipscope") return Architecture::lipscope;
   if (type.empty())
     throw InputError(fmt::format(
-        "{}: no model_type; gpt2, bert and llama can be read", r.where()));
-  throw InputError(
-      fmt::format("{}: model_type is {}; gpt2, bert and llama can be read",
-                  r.where(), printable(type)));
-}
-
-Activation activation_of(const Reader& r, const char* key,
-                         const char* otherwise) {
-  const std::string name = r.text(key, otherwise);
-  if (name == "gelu") return Activation::gelu;
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh")
-    return Activation::gelu_tanh;
-  if (name == "relu") return Activation::relu;
-  if (name == "silu" || name == "swish") return Activation::silu;
-  r.refuse(key, *r.find(key),
-           "gelu, gelu_new, gelu_pytorch_tanh, relu and silu can be read");
+        "{}: no model_type; gpt2, bert, llama and lipscope can be read",
+        r.where()));
+  throw InputError(fmt::format(
+      "{}: model_type is {}; gpt2, bert, llama and lipscope can be read",
+      r.where(), printable(type)));
 }
 
 // what no architecture here has
-void refuse_the_unsupported(const Reader& r) {
+void refuse_the_unsupported(const ConfigReader& r) {
   r.refuse_if("quantization_config", "quantisation");
   r.refuse_if("add_cross_attention", "cross-attention");
   r.refuse_if("is_encoder_decoder", "an encoder-decoder model");
@@ -160,7 +53,7 @@ void refuse_the_unsupported(const Reader& r) {
 }
 
 // rope_theta stands by itself or, in newer files, in rope_parameters
-double rope_theta_of(const Reader& r) {
+double rope_theta_of(const ConfigReader& r) {
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const json* scaling = r.find(key);
     if (scaling == nullptr) continue;
@@ -183,7 +76,7 @@ double rope_theta_of(const Reader& r) {
   return r.positive("rope_theta", 10'000.0);
 }
 
-ModelConfig read_gpt2(const Reader& r) {
+ModelConfig read_gpt2(const ConfigReader& r) {
   ModelConfig c = usual_config(Architecture::gpt2);
   c.layers = r.count({"n_layer", "num_hidden_layers"}, c.layers, most_layers);
   c.width = r.count({"n_embd", "hidden_size"}, c.width, most_wide);
@@ -194,7 +87,7 @@ ModelConfig read_gpt2(const Reader& r) {
   c.positions = r.count({"n_positions", "max_position_embeddings"}, c.positions,
                         most_entries);
   c.epsilon = r.positive("layer_norm_epsilon", c.epsilon);
-  c.activation = activation_of(r, "activation_function", "gelu_new");
+  c.activation = r.activation("activation_function", "gelu_new");
   c.tied_embeddings = r.flag("tie_word_embeddings", true);
   r.refuse_unless("scale_attn_weights", true, "attention without 1/sqrt(k)");
   r.refuse_unless("scale_attn_by_inverse_layer_idx", false,
@@ -202,7 +95,7 @@ ModelConfig read_gpt2(const Reader& r) {
   return c;
 }
 
-ModelConfig read_bert(const Reader& r) {
+ModelConfig read_bert(const ConfigReader& r) {
   ModelConfig c = usual_config(Architecture::bert);
   c.layers = r.count({"num_hidden_layers"}, c.layers, most_layers);
   c.width = r.count({"hidden_size"}, c.width, most_wide);
@@ -212,7 +105,7 @@ ModelConfig read_bert(const Reader& r) {
   c.positions = r.count({"max_position_embeddings"}, c.positions, most_entries);
   c.token_types = r.count({"type_vocab_size"}, c.token_types, most_entries);
   c.epsilon = r.positive("layer_norm_eps", c.epsilon);
-  c.activation = activation_of(r, "hidden_act", "gelu");
+  c.activation = r.activation("hidden_act", "gelu");
   c.tied_embeddings = r.flag("tie_word_embeddings", true);
   r.refuse_if("is_decoder", "BERT as a decoder");
   if (r.text("position_embedding_type", "absolute") != "absolute")
@@ -221,7 +114,7 @@ ModelConfig read_bert(const Reader& r) {
   return c;
 }
 
-ModelConfig read_llama(const Reader& r) {
+ModelConfig read_llama(const ConfigReader& r) {
   ModelConfig c = usual_config(Architecture::llama);
   c.layers = r.count({"num_hidden_layers"}, c.layers, most_layers);
   c.width = r.count({"hidden_size"}, c.width, most_wide);
@@ -231,7 +124,7 @@ ModelConfig read_llama(const Reader& r) {
   c.vocabulary = r.count({"vocab_size"}, c.vocabulary, most_entries);
   c.positions = r.count({"max_position_embeddings"}, c.positions, most_entries);
   c.epsilon = r.positive("rms_norm_eps", c.epsilon);
-  c.activation = activation_of(r, "hidden_act", "silu");
+  c.activation = r.activation("hidden_act", "silu");
   c.rope_theta = rope_theta_of(r);
   c.tied_embeddings = r.flag("tie_word_embeddings", false);
   c.attention_bias = r.flag("attention_bias", false);
@@ -253,6 +146,8 @@ std::string name_of(Architecture architecture) {
       return "bert";
     case Architecture::llama:
       return "llama";
+    case Architecture::lipscope:
+      return "lipscope";
   }
   throw std::invalid_argument("name_of: no such architecture");
 }
@@ -261,9 +156,38 @@ Mask ModelConfig::mask() const {
   return architecture == Architecture::bert ? Mask::none : Mask::causal;
 }
 
+std::string ModelConfig::kind_name() const {
+  return contractive ? name_of(Mixer::contractive_l2) : name_of(kind);
+}
+
+ModelConfig model_config(const LanguageModelConfig& m) {
+  require_sound(m);
+  ModelConfig c;
+  c.architecture = Architecture::lipscope;
+  c.layers = m.layers;
+  c.width = m.width;
+  c.heads = c.key_heads = m.heads;
+  c.head_width = m.width / m.heads;
+  c.mlp_width = m.hidden;
+  c.vocabulary = m.characters;
+  c.positions = m.context;
+  c.token_types = 0;
+  c.epsilon = LanguageModelConfig::epsilon;
+  c.activation = m.activation;
+  c.tied_embeddings = c.attention_bias = false;
+  c.norm = m.norm;
+  c.kind = attention_kind(m.mixer);
+  c.contractive = m.mixer == Mixer::contractive_l2;
+  c.contraction = m.contraction;
+  return c;
+}
+
 ModelConfig usual_config(Architecture architecture) {
+  if (architecture == Architecture::lipscope)
+    return model_config({.characters = 65});
   ModelConfig c;
   c.architecture = architecture;
+  if (architecture != Architecture::bert) c.norm = NormPlace::pre;
   if (architecture == Architecture::gpt2) {
     c.vocabulary = 50257;
     c.positions = 1024;
@@ -306,12 +230,28 @@ void require_sound(const ModelConfig& c) {
           "model: {} token types of a {} model", c.token_types,
           name_of(c.architecture));
   require(c.epsilon > 0, "model: epsilon is {}", c.epsilon);
+  require(c.architecture == Architecture::lipscope ||
+              (c.kind == Kind::dot && !c.contractive && !c.contraction),
+          "model: {} models have dot-product attention",
+          name_of(c.architecture));
+  require((!c.contractive || c.kind == Kind::l2) &&
+              (!c.contraction || (c.contractive && c.norm == NormPlace::none)),
+          "model: only l2 is divided by its bound, and only then, without "
+          "norms, has it a contraction");
 }
 
 ModelConfig parse_model_config(std::string_view text,
                                const std::string& where) {
-  const Reader r(text, where);
+  const ConfigReader r(text, where);
   const Architecture architecture = architecture_of(r);
+  if (architecture == Architecture::lipscope) {
+    const LanguageModelConfig own = parse_language_model_config(text, where);
+    if (own.mixer == Mixer::lstm)
+      r.refuse("mixer", r.need("mixer"),
+               "an LSTM has no attention; dot, l2, l2-untied and "
+               "contractive-l2 can be read");
+    return model_config(own);
+  }
   refuse_the_unsupported(r);
   ModelConfig c = architecture == Architecture::gpt2   ? read_gpt2(r)
                   : architecture == Architecture::bert ? read_bert(r)

@@ -6,13 +6,15 @@
 #include <string_view>
 
 #include "lipscope/attention/weights.h"
-#include "lipscope/model/activation.h"
+#include "lipscope/model/language_model_config.h"
 
 namespace lipscope {
 
-enum class Architecture { gpt2, bert, llama };
+/// GPT-2, BERT and Llama as Hugging Face has them, and the character-level
+/// transformers that `lipscope train` makes.
+enum class Architecture { gpt2, bert, llama, lipscope };
 
-std::string name_of(Architecture architecture);  ///< "gpt2", "bert", "llama"
+std::string name_of(Architecture architecture);  ///< "gpt2", …, "lipscope"
 
 /// What config.json says of a model, as far as its numbers depend on it. The
 /// defaults are BERT's.
@@ -33,15 +35,26 @@ struct ModelConfig {
   bool tied_embeddings = true;  ///< the language-model head is the embedding
   bool attention_bias = true, mlp_bias = true;
 
-  /// Norms stand ahead of attention and MLP (and one at the end), or after
-  /// their residuals.
-  bool pre_norm() const { return architecture != Architecture::bert; }
-  Mask mask() const;  ///< causal for GPT-2 and Llama, none for BERT
+  /// Pre-norm models have one more norm at the end.
+  NormPlace norm = NormPlace::post;
+  Kind kind = Kind::dot;  ///< of its attention
+  bool contractive =
+      false;  ///< l2, divided by its bound for `positions` tokens
+  /// Of an invertible model, see LanguageModelConfig.
+  std::optional<double> contraction = {};
+
+  bool pre_norm() const { return norm == NormPlace::pre; }
+  Mask mask() const;              ///< none for BERT, causal for all others
+  std::string kind_name() const;  ///< of its attention; also "contractive-l2"
 };
 
 /// The configuration that Hugging Face's classes have where nothing is said:
-/// GPT-2 small, BERT base, Llama 7B.
+/// GPT-2 small, BERT base, Llama 7B; of lipscope's own LanguageModelConfig's
+/// defaults with 65 characters.
 ModelConfig usual_config(Architecture architecture);
+
+/// What model/ knows of a language model, which is no LSTM.
+ModelConfig model_config(const LanguageModelConfig& config);
 
 /// Reads a config.json. Missing keys have the defaults of Hugging Face's
 /// transformers. InputError, with the file and the key, for what is malformed

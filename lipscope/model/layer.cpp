@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/model/contraction.h"
 
 namespace lipscope {
 namespace {
@@ -33,9 +34,11 @@ AttentionWeights load_attention(const Model& model, const LayerModules& m) {
     w.query = qkv.weight.leftCols(d);
     w.key = qkv.weight.middleCols(d, d);
     w.value = qkv.weight.rightCols(d);
-    w.query_bias = qkv.bias.head(d);
-    w.key_bias = qkv.bias.segment(d, d);
-    w.value_bias = qkv.bias.tail(d);
+    if (qkv.bias.size() > 0) {
+      w.query_bias = qkv.bias.head(d);
+      w.key_bias = qkv.bias.segment(d, d);
+      w.value_bias = qkv.bias.tail(d);
+    }
   } else {
     const auto read = [&](std::size_t i, Matrix& weight, Vector& bias) {
       Affine a = load_affine(model, m.projections[i]);
@@ -43,12 +46,20 @@ AttentionWeights load_attention(const Model& model, const LayerModules& m) {
       bias = std::move(a.bias);
     };
     read(0, w.query, w.query_bias);
-    read(1, w.key, w.key_bias);
-    read(2, w.value, w.value_bias);
+    const bool tied = m.projections.size() == 2;
+    if (!tied) read(1, w.key, w.key_bias);
+    read(tied ? 1 : 2, w.value, w.value_bias);
   }
   Affine output = load_affine(model, m.output);
   w.output = std::move(output.weight);
   w.output_bias = std::move(output.bias);
+  if (model.config.contractive) {
+    const AttentionWeights& r = w;
+    w.output *=
+        model.config.contraction.value_or(1.0) /
+        contraction<double>({view(r.query), view(r.value), view(r.output)},
+                            w.heads, model.config.positions);
+  }
   return w;
 }
 
@@ -63,6 +74,11 @@ MlpWeights load_mlp(const Model& model, const LayerModules& m) {
     Affine gate = load_affine(model, *m.gate);
     w.gate = std::move(gate.weight);
     w.gate_bias = std::move(gate.bias);
+  }
+  if (const std::optional<double> c = model.config.contraction) {
+    const MlpWeights& r = w;
+    w.down *=
+        *c / mlp_contraction<double>({view(r.up), view(r.down)}, w.activation);
   }
   return w;
 }
@@ -80,24 +96,28 @@ template <class Real>
 MapPtr<Real> attention_map(const LayerWeights& layer, bool project,
                            const ModelMapOptions& o) {
   return std::make_unique<MultiHeadAttention<Real>>(
-      attention_of(layer, o.kind), attention_options(layer, project, o));
+      attention_of(layer, o.kind.value_or(layer.kind)),
+      attention_options(layer, project, o));
 }
 
-// f as a sub-layer: x + f(norm x), or norm(x + f(x))
+// f as a sub-layer: x + f(norm x), norm(x + f(x)), or x + f(x)
 template <class Real>
-MapPtr<Real> sublayer(MapPtr<Real> f, const NormWeights& norm, bool pre_norm) {
+MapPtr<Real> sublayer(MapPtr<Real> f, const NormWeights& norm,
+                      NormPlace place) {
+  if (place == NormPlace::none) return residual(std::move(f));
   require(norm.gain.size() > 0,
           "layer_map: the layer was loaded without its norms");
   MapPtr<Real> n = std::make_unique<LayerNorm<Real>>(norm);
-  return pre_norm ? residual(compose(std::move(f), std::move(n)))
-                  : compose(std::move(n), residual(std::move(f)));
+  return place == NormPlace::pre
+             ? residual(compose(std::move(f), std::move(n)))
+             : compose(std::move(n), residual(std::move(f)));
 }
 
 }  // namespace
 
 AttentionOptions attention_options(const LayerWeights& layer, bool project,
                                    const ModelMapOptions& o) {
-  return {.kind = o.kind,
+  return {.kind = o.kind.value_or(layer.kind),
           .mask = o.mask.value_or(layer.mask),
           .heads = o.heads,
           .project = project,
@@ -144,11 +164,11 @@ NormWeights load_norm(const Model& model, const Module& module) {
 }
 
 std::optional<NormWeights> load_input_norm(const Model& model, Index layer) {
-  if (model.config.pre_norm())
-    return load_norm(model, layer_modules(model.config, layer).attention_norm);
-  if (layer > 0)
-    return load_norm(model, layer_modules(model.config, layer - 1).mlp_norm);
-  const std::optional<Module> norm = outer_modules(model.config).embedding_norm;
+  const ModelConfig& c = model.config;
+  const std::optional<Module> norm =
+      c.pre_norm() ? layer_modules(c, layer).attention_norm
+      : layer > 0  ? layer_modules(c, layer - 1).mlp_norm
+                   : outer_modules(c).embedding_norm;
   if (!norm) return std::nullopt;
   return load_norm(model, *norm);
 }
@@ -167,21 +187,21 @@ LayerWeights load_layer(const Model& model, Index layer, MapName map) {
   const bool whole = map == MapName::block || map == MapName::model;
   std::vector<Module> needed = m.projections;
   needed.push_back(m.output);
-  if (map == MapName::residual) needed.push_back(m.attention_norm);
+  if (map == MapName::residual && m.attention_norm)
+    needed.push_back(*m.attention_norm);
   if (whole) needed = modules_of(m);
   require_tensors(model, needed,
                   fmt::format("map {} of layer {}", name_of(map), layer));
 
   LayerWeights w{.attention = load_attention(model, m),
-                 .pre_norm = model.config.pre_norm(),
+                 .norm = model.config.norm,
                  .mask = model.config.mask(),
+                 .kind = model.config.kind,
                  .rope_theta = model.config.rope_theta};
-  if (whole || map == MapName::residual)
-    w.attention_norm = load_norm(model, m.attention_norm);
-  if (whole) {
-    w.mlp = load_mlp(model, m);
-    w.mlp_norm = load_norm(model, m.mlp_norm);
-  }
+  if (m.attention_norm && (whole || map == MapName::residual))
+    w.attention_norm = load_norm(model, *m.attention_norm);
+  if (whole) w.mlp = load_mlp(model, m);
+  if (m.mlp_norm && whole) w.mlp_norm = load_norm(model, *m.mlp_norm);
   return w;
 }
 
@@ -195,10 +215,10 @@ MapPtr<Real> layer_map(const LayerWeights& layer, MapName map,
           "layer_map: the map {} is of the model as it runs, with all heads",
           name_of(map));
   MapPtr<Real> attention = sublayer(attention_map<Real>(layer, true, options),
-                                    layer.attention_norm, layer.pre_norm);
+                                    layer.attention_norm, layer.norm);
   if (map == MapName::residual) return attention;
   MapPtr<Real> mlp = std::make_unique<Mlp<Real>>(layer.mlp, options.threads);
-  return compose(sublayer(std::move(mlp), layer.mlp_norm, layer.pre_norm),
+  return compose(sublayer(std::move(mlp), layer.mlp_norm, layer.norm),
                  std::move(attention));
 }
 

@@ -16,23 +16,28 @@ namespace lipscope {
 ///
 ///   core      input of the attention module → heads, end to end, ahead of W_O
 ///   attn      the same → after W_O
-///   residual  input of the layer → x + attn(norm x), or norm(x + attn x) in a
-///             post-norm model
+///   residual  input of the layer → x + attn(norm x), norm(x + attn x) in a
+///             post-norm model, x + attn x in one without norms
 ///   block     input → output of the layer, MLP included
 ///   model     input of layer 0 → last hidden state after the final norm
 enum class MapName { core, attn, residual, block, model };
 
 std::string name_of(MapName map);  ///< "core", "attn", …
 
-/// The parameters of one layer, in f64, and how they are put together.
+/// The parameters of one layer, in f64, and how they are put together. What a
+/// contractive layer is divided by, and the contraction of an invertible model,
+/// are in W_O and W_down.
 struct LayerWeights {
   AttentionWeights attention;
   NormWeights attention_norm;  ///< ahead of attention, or after its residual
   MlpWeights mlp;
   NormWeights mlp_norm;
-  bool pre_norm = true;
+  NormPlace norm = NormPlace::pre;
   Mask mask = Mask::none;  ///< the model's own
+  Kind kind = Kind::dot;   ///< the model's own
   std::optional<double> rope_theta = {};
+
+  bool pre_norm() const { return norm == NormPlace::pre; }
 };
 
 /// Reads layer `layer`, as far as a map of it needs: the attention alone for
@@ -47,7 +52,9 @@ LayerWeights load_layer(const Model& model, Index layer,
 AttentionWeights attention_of(const LayerWeights& layer, Kind kind);
 
 struct ModelMapOptions {
-  Kind kind = Kind::dot;  ///< l2 drops the keys and ties them to the queries
+  /// The model's own, if nothing is said; l2 drops the keys and ties them to
+  /// the queries.
+  std::optional<Kind> kind = {};
   std::optional<Mask> mask = {};  ///< the model's own, if nothing is said
   std::vector<Index> heads = {};  ///< for core and attn; empty: all
   Index sequences = 1;            ///< of equal length, laid under one another
@@ -70,7 +77,7 @@ MapPtr<Real> layer_map(const LayerWeights& layer, MapName map,
 template <class Real>
 MapPtr<Real> model_map(const Model& model, const ModelMapOptions& options);
 
-/// The norm after the last layer; nothing in a post-norm model.
+/// The norm after the last layer; nothing in a model that is not pre-norm.
 std::optional<NormWeights> load_final_norm(const Model& model);
 
 /// The norm whose output the attention of a layer reads: in a post-norm model

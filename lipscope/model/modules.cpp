@@ -1,5 +1,7 @@
 #include "lipscope/model/modules.h"
 
+#include <stdexcept>
+
 namespace lipscope {
 namespace {
 
@@ -18,9 +20,9 @@ LayerModules gpt2_layer(const ModelConfig& c, const std::string& at) {
   };
   return {.projections = {conv("attn.c_attn", c.width, 3 * c.width)},
           .output = conv("attn.c_proj", c.width, c.width),
-          .attention_norm = norm(at + "ln_1", c),
           .up = conv("mlp.c_fc", c.width, c.mlp_width),
           .down = conv("mlp.c_proj", c.mlp_width, c.width),
+          .attention_norm = norm(at + "ln_1", c),
           .mlp_norm = norm(at + "ln_2", c),
           .gate = {}};
 }
@@ -33,9 +35,9 @@ LayerModules bert_layer(const ModelConfig& c, const std::string& at) {
                           linear("attention.self.key", c.width, c.width),
                           linear("attention.self.value", c.width, c.width)},
           .output = linear("attention.output.dense", c.width, c.width),
-          .attention_norm = norm(at + "attention.output.LayerNorm", c),
           .up = linear("intermediate.dense", c.width, c.mlp_width),
           .down = linear("output.dense", c.mlp_width, c.width),
+          .attention_norm = norm(at + "attention.output.LayerNorm", c),
           .mlp_norm = norm(at + "output.LayerNorm", c),
           .gate = {}};
 }
@@ -50,11 +52,36 @@ LayerModules llama_layer(const ModelConfig& c, const std::string& at) {
                           linear("self_attn.k_proj", c.width, k, b),
                           linear("self_attn.v_proj", c.width, k, b)},
           .output = linear("self_attn.o_proj", q, c.width, b),
-          .attention_norm = norm(at + "input_layernorm", c),
           .up = linear("mlp.up_proj", c.width, c.mlp_width, mb),
           .down = linear("mlp.down_proj", c.mlp_width, c.width, mb),
+          .attention_norm = norm(at + "input_layernorm", c),
           .mlp_norm = norm(at + "post_attention_layernorm", c),
           .gate = linear("mlp.gate_proj", c.width, c.mlp_width, mb)};
+}
+
+LayerModules own_layer(const ModelConfig& c, const std::string& at) {
+  const auto linear = [&](const char* name, Index in, Index out, bool bias) {
+    return Module{at + name, Module::Stored::in_out, in, out, bias};
+  };
+  const auto square = [&](const char* name) {
+    return linear(name, c.width, c.width, false);
+  };
+  LayerModules m{.projections = {},
+                 .output = square("attn.o"),
+                 .up = linear("mlp.up", c.width, c.mlp_width, true),
+                 .down = linear("mlp.down", c.mlp_width, c.width, true),
+                 .attention_norm = {},
+                 .mlp_norm = {},
+                 .gate = {}};
+  if (c.kind == Kind::l2)
+    m.projections = {square("attn.q"), square("attn.v")};
+  else
+    m.projections = {linear("attn.qkv", c.width, 3 * c.width, false)};
+  if (c.norm != NormPlace::none) {
+    m.attention_norm = norm(at + "ln_1", c);
+    m.mlp_norm = norm(at + "ln_2", c);
+  }
+  return m;
 }
 
 }  // namespace
@@ -98,8 +125,15 @@ OuterModules outer_modules(const ModelConfig& c) {
       m.tokens = table("embed_tokens", c.vocabulary, c.width);
       m.final_norm = norm("norm", c);
       break;
+    case Architecture::lipscope:
+      m.tokens = table("wte", c.vocabulary, c.width);
+      m.positions = table("wpe", c.positions, c.width);
+      if (c.pre_norm()) m.final_norm = norm("ln_f", c);
+      m.head = Module{"lm_head", Module::Stored::in_out, c.width, c.vocabulary};
+      return m;
   }
-  if (!c.tied_embeddings) m.head = table("lm_head", c.vocabulary, c.width);
+  if (!c.tied_embeddings)
+    m.head = Module{"lm_head", Module::Stored::out_in, c.width, c.vocabulary};
   return m;
 }
 
@@ -113,15 +147,20 @@ LayerModules layer_modules(const ModelConfig& c, const std::string& label) {
       return gpt2_layer(c, "h." + label + ".");
     case Architecture::bert:
       return bert_layer(c, "encoder.layer." + label + ".");
-    default:
+    case Architecture::llama:
       return llama_layer(c, "layers." + label + ".");
+    case Architecture::lipscope:
+      return own_layer(c, "h." + label + ".");
   }
+  throw std::invalid_argument("layer_modules: no such architecture");
 }
 
 std::vector<Module> modules_of(const LayerModules& m) {
-  std::vector<Module> all{m.attention_norm};
+  std::vector<Module> all;
+  if (m.attention_norm) all.push_back(*m.attention_norm);
   all.insert(all.end(), m.projections.begin(), m.projections.end());
-  all.insert(all.end(), {m.output, m.mlp_norm});
+  all.push_back(m.output);
+  if (m.mlp_norm) all.push_back(*m.mlp_norm);
   if (m.gate) all.push_back(*m.gate);
   all.insert(all.end(), {m.up, m.down});
   return all;

@@ -13,7 +13,7 @@ namespace lipscope {
 
 struct Module {
   enum class Stored {
-    in_out,  ///< weight [in, out]: GPT-2's Conv1D, and tables [rows, d]
+    in_out,  ///< weight [in, out]: GPT-2's Conv1D, lipscope's own, and tables
     out_in,  ///< weight [out, in]: torch's Linear
     vector   ///< weight [out]: a norm's gain
   };
@@ -38,8 +38,10 @@ struct OuterModules {
 };
 
 struct LayerModules {
-  std::vector<Module> projections;  ///< q, k, v; GPT-2 has them in one
-  Module output, attention_norm, up, down, mlp_norm;
+  /// q, k, v; side by side in one; or q and v, where the queries are the keys.
+  std::vector<Module> projections;
+  Module output, up, down;
+  std::optional<Module> attention_norm, mlp_norm;
   std::optional<Module> gate;
 };
 

@@ -17,6 +17,8 @@ std::string prefix_of(Architecture architecture) {
       return "bert.";
     case Architecture::llama:
       return "model.";
+    case Architecture::lipscope:
+      return "";
   }
   throw std::invalid_argument("model: no such architecture");
 }
@@ -72,7 +74,12 @@ std::string Parameters::checked_name(const TensorSpec& tensor) const {
     throw InputError(fmt::format("{}: no tensor is called {}", source(),
                                  printable(tensor.name)));
   const SafetensorsFile& file = files_->file_of(*name);
-  if (file.shape(*name) != tensor.shape)
+  // training writes a row as a matrix of one
+  TensorShape stored = file.shape(*name);
+  if (architecture_ == Architecture::lipscope && tensor.shape.size() == 1 &&
+      stored.size() == 2 && stored[0] == 1)
+    stored.erase(stored.begin());
+  if (stored != tensor.shape)
     throw InputError(fmt::format(
         "{}: tensor {}: has shape {}, the configuration makes it {}",
         file.path().string(), printable(*name), to_string(file.shape(*name)),

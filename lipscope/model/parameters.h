@@ -22,7 +22,8 @@ struct TensorSpec {
 ///
 /// Folder: the name is looked for with and without the prefix of the
 /// architecture (`transformer.`, `bert.`, `model.`), and BERT's
-/// LayerNorm.weight and .bias also under their old names gamma and beta.
+/// LayerNorm.weight and .bias also under their old names gamma and beta. In a
+/// folder of `lipscope train` what has one axis is a matrix of one row.
 ///
 /// Random, as the models begin their training: matrices and embeddings normal
 /// with deviation 0.02, GPT-2's projections back into the residual stream

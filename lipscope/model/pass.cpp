@@ -66,8 +66,8 @@ auto ForwardPass<Real>::stage(Index layer) const -> Stage {
   const ModelMapOptions options{.sequences = options_.sequences,
                                 .threads = options_.threads,
                                 .memory = 1};
-  return {w.pre_norm ? std::make_unique<LayerNorm<Real>>(w.attention_norm)
-                     : nullptr,
+  return {w.pre_norm() ? std::make_unique<LayerNorm<Real>>(w.attention_norm)
+                       : nullptr,
           layer_map<Real>(w, MapName::block, options)};
 }
 
@@ -104,6 +104,11 @@ MatrixOf<Real> logits(const Model& model, const MatrixOf<Real>& last,
   require(last.cols() == c.width, "logits: states of {} features, not {}",
           last.cols(), c.width);
 
+  if (head.stored == Module::Stored::in_out && m.head) {
+    const MatrixOf<Real> w =
+        model.parameters.rows<Real>(weight_of(head), 0, c.width);
+    return product(as_is(last), as_is(w), threads);
+  }
   // a few thousand words at a time: the table may be larger than the model
   constexpr Index piece = 4096;
   MatrixOf<Real> out(last.rows(), c.vocabulary);

@@ -4,17 +4,16 @@
 
 #include "lipscope/model/layer.h"
 
-/// The model as it was trained, run on tokens: its own mask, dot-product
-/// attention, all heads, no dropout. Sequences of equal length are laid under
-/// one another.
+/// The model as it was trained, run on tokens: its own mask and attention, all
+/// heads, no dropout. Sequences of equal length are laid under one another.
 namespace lipscope {
 
 /// The input of layer 0 [sequences·n × d] of the token ids, sequence after
 /// sequence:
 ///
-///   GPT-2  token + position
-///   BERT   norm(token + position + token type 0)
-///   Llama  token
+///   GPT-2, lipscope  token + position
+///   BERT             norm(token + position + token type 0)
+///   Llama            token
 ///
 /// InputError for an id outside the vocabulary, and for sequences longer than
 /// the table of positions.
@@ -26,7 +25,7 @@ MatrixOf<Real> embed(const Model& model, const std::vector<Index>& ids,
 template <class Real>
 struct HiddenStates {
   /// Of each layer: its input, and the input of its attention module, which is
-  /// the norm of it in a pre-norm model and the same in a post-norm one.
+  /// the norm of it in a pre-norm model and the same in others.
   std::vector<MatrixOf<Real>> layer, attention;
   MatrixOf<Real> last;  ///< after the last layer and the final norm
 };

@@ -1,6 +1,9 @@
 #include "lipscope/text/tokenizer.h"
 
+#include <nlohmann/json.hpp>
+
 #include "lipscope/core/errors.h"
+#include "lipscope/io/json_text.h"
 #include "lipscope/io/mapped_file.h"
 #include "lipscope/text/tokenizer_json.h"
 
@@ -88,9 +91,16 @@ Tokenizer load_tokenizer(const std::filesystem::path& folder) {
     const std::filesystem::path path = folder / "tokenizer.bin";
     return Tokenizer(LlamaTokenizer(path.string(), MappedFile(path).bytes()));
   }
+  if (has("config.json")) {
+    const std::filesystem::path path = folder / "config.json";
+    const MappedFile file(path);
+    if (parse_json(path.string(), text_of(file)).contains("characters"))
+      return Tokenizer(parse_vocabulary(path.string(), text_of(file)));
+  }
   throw InputError(fmt::format(
       "{}: no tokenizer there, none of tokenizer.json, vocab.json with "
-      "merges.txt, encoder.json with vocab.bpe, vocab.txt, tokenizer.bin",
+      "merges.txt, encoder.json with vocab.bpe, vocab.txt, tokenizer.bin, "
+      "config.json with characters",
       folder.string()));
 }
 

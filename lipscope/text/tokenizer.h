@@ -11,23 +11,25 @@
 #include "lipscope/text/byte_pair.h"
 #include "lipscope/text/llama_tokenizer.h"
 #include "lipscope/text/token.h"
+#include "lipscope/text/vocabulary.h"
 #include "lipscope/text/word_piece.h"
 
 namespace lipscope {
 
-/// What turns text into token ids: GPT-2's, BERT's or Llama's way.
+/// What turns text into token ids: GPT-2's, BERT's or Llama's way, or character
+/// by character.
 ///
 /// The ids are those of the text and nothing else. No special token is added
 /// ([CLS], the beginning of a text), and none is looked for: "[CLS]" in a text
 /// is a bracket, three letters and a bracket. Nothing is cut off or filled up.
 class Tokenizer {
  public:
-  using Kind =
-      std::variant<BytePairTokenizer, WordPieceTokenizer, LlamaTokenizer>;
+  using Kind = std::variant<BytePairTokenizer, WordPieceTokenizer,
+                            LlamaTokenizer, Vocabulary>;
 
   explicit Tokenizer(Kind kind) : kind_(std::move(kind)) {}
 
-  /// The tokens of the text, with the bytes they stand at; see the three kinds
+  /// The tokens of the text, with the bytes they stand at; see the kinds
   /// for what that means at the edges. InputError, with the byte, for text that
   /// is not UTF-8.
   std::vector<Token> encode(std::string_view text) const;
@@ -37,7 +39,8 @@ class Tokenizer {
   std::string decode(std::span<const TokenId> ids) const;
 
   /// One piece: its bytes, for GPT-2 and Llama, which may be part of a
-  /// character; as it is written in the vocabulary, for BERT.
+  /// character; a character in UTF-8; as it is written in the vocabulary, for
+  /// BERT.
   const std::string& piece(TokenId id) const;
 
   /// How many pieces there are; ids are below it.
@@ -61,6 +64,7 @@ std::vector<TokenId> ids_of(std::span<const Token> tokens);
 ///   tokenizer_config.json
 ///                                  beside it says otherwise
 ///   tokenizer.bin                  Llama, as llama2.c has it
+///   config.json with characters    character by character, as lipscope trains
 ///
 /// InputError if there is none, and, with the file and the place in it, for one
 /// that is malformed, or asks for something that is not implemented.

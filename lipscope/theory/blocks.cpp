@@ -32,22 +32,6 @@ Magnitude layer_norm_everywhere_inf(const NormWeights& norm) {
   return well_above(rows * largest_gain(norm) / std::sqrt(norm.epsilon));
 }
 
-double activation_slope(Activation activation) {
-  switch (activation) {
-    case Activation::relu:
-      return 1.0;
-    case Activation::gelu:
-    case Activation::gelu_tanh:
-      // at √2: Φ(√2) + √2 φ(√2) = 1.12890415…; its tanh approximation reaches
-      // 1.12899307…: both are below
-      return 1.1290;
-    case Activation::silu:
-      // at x with x tanh(x/2) = 2: 1.09983932…
-      return 1.0999;
-  }
-  throw std::invalid_argument("activation_slope: no such activation");
-}
-
 Magnitude mlp_bound(double first, double second, Activation activation) {
   return Magnitude(first) * activation_slope(activation) * second;
 }

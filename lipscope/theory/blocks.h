@@ -28,9 +28,6 @@ Magnitude norm_layer_local(const NormWeights& norm, double variance);
 /// 3^{-3/2})|γ_i|/√ε.
 Magnitude layer_norm_everywhere_inf(const NormWeights& norm);
 
-/// max|act'| from above: 1 (relu), 1.1290 (gelu, both forms), 1.0999 (silu).
-double activation_slope(Activation activation);
-
 /// ‖W₁‖ L_act ‖W₂‖.
 Magnitude mlp_bound(double first, double second, Activation activation);
 

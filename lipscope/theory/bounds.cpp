@@ -9,6 +9,8 @@
 #include "lipscope/core/errors.h"
 #include "lipscope/theory/castin24.h"
 #include "lipscope/theory/kim21.h"
+#include "lipscope/theory/l2_kernel.h"
+#include "lipscope/theory/layer_heads.h"
 #include "lipscope/theory/norms.h"
 #include "lipscope/theory/own.h"
 #include "lipscope/theory/qi23.h"
@@ -17,62 +19,13 @@
 namespace lipscope {
 namespace {
 
-// the layer cut into its chosen heads
-struct Layer {
-  std::vector<HeadWeights> heads;
-  bool projected = false;
-  double output = 1.0;      // ‖W_O‖₂ of the chosen heads' rows
-  double output_inf = 1.0;  // ‖W_Oᵀ‖_inf
-};
-
-Layer cut(const AttentionWeights& weights, const BoundQuestion& q) {
-  Layer layer;
-  layer.projected = q.project && weights.output.size() > 0;
-  const std::vector<Index> chosen = chosen_heads(weights, q.heads);
-  const Index w = weights.value_width();
-  Matrix output(layer.projected ? static_cast<Index>(chosen.size()) * w : 0,
-                weights.output.cols());
-  for (const Index h : chosen) {
-    HeadWeights one = head(weights, h);
-    if (layer.projected)
-      output.middleRows(static_cast<Index>(layer.heads.size()) * w, w) =
-          one.output;
-    else
-      one.output = Matrix();
-    layer.heads.push_back(std::move(one));
-  }
-  if (layer.projected) {
-    layer.output = weight_norm_above(output);
-    layer.output_inf = row_sum_above(output.transpose());
-  }
-  return layer;
-}
-
-// Lip of the layer from those of its heads, as `alone` (V = W_V) and
-// `projected` (V = W_V W_O,h)
-struct HeadBounds {
-  std::vector<Magnitude> alone, projected;
-};
-
-Magnitude combine(const Layer& layer, const HeadBounds& heads) {
-  Magnitude squares = 0.0;
-  for (const Magnitude& m : heads.alone) squares = squares + m * m;
-  // the root of one square is itself
-  const Magnitude side_by_side =
-      heads.alone.size() == 1 ? heads.alone[0] : root(squares);
-  if (!layer.projected) return side_by_side;
-  Magnitude sum = 0.0;
-  for (const Magnitude& m : heads.projected) sum = sum + m;
-  return smaller(sum, side_by_side * layer.output);
-}
-
 std::string ball_scope(const BoundQuestion& q) {
   return q.norm ? fmt::format("ball of radius {:.6g}, after the norm layer",
                               q.radius)
                 : fmt::format("ball of radius {:.6g}", q.radius);
 }
 
-void add_dot(const Layer& layer, const BoundQuestion& q,
+void add_dot(const LayerHeads& layer, const BoundQuestion& q,
              std::vector<Bound>& out) {
   std::vector<HeadNorms> norms;
   bool biased = false;
@@ -88,7 +41,7 @@ void add_dot(const Layer& layer, const BoundQuestion& q,
       heads.alone.push_back(at_one * h.value);
       heads.projected.push_back(at_one * h.projected);
     }
-    out.push_back(make_bound(statement, combine(layer, heads), ball_scope(q)));
+    out.push_back(make_bound(statement, together(layer, heads), ball_scope(q)));
   };
 
   if (!biased && !q.rope) {
@@ -118,7 +71,7 @@ void add_dot(const Layer& layer, const BoundQuestion& q,
         [&](const HeadNorms& h) { return own_token(h.sizes); });
 }
 
-void add_l2(const Layer& layer, const BoundQuestion& q,
+void add_l2(const LayerHeads& layer, const BoundQuestion& q,
             std::vector<Bound>& out) {
   std::vector<L2HeadNorms> norms;
   for (const HeadWeights& h : layer.heads) norms.push_back(l2_head_norms(h));
@@ -134,9 +87,19 @@ void add_l2(const Layer& layer, const BoundQuestion& q,
       make_bound(kim21_two_statement, kim21_two(p, q.n, k) * weights, scope));
   out.push_back(
       make_bound(own_l2_statement, own_l2(p, q.n, k) * weights, scope));
+  out.push_back(
+      make_bound(own_l2_token_statement, own_l2_token(p, k) * weights, scope));
+  // either factor serves: k^{-1/2}, and the heads one by one or side by side
+  const double inverse_root = well_above(1.0 / std::sqrt(double(k)));
+  out.push_back(
+      make_bound(own_l2_kernel_statement,
+                 l2_kernel(q.n, q.mask) *
+                     smaller(l2_path_factor(l2_path_norms(layer.heads)),
+                             weights * inverse_root),
+                 scope));
 }
 
-void add_sigmoid(const Layer& layer, const BoundQuestion& q,
+void add_sigmoid(const LayerHeads& layer, const BoundQuestion& q,
                  std::vector<Bound>& out) {
   HeadBounds heads;
   constexpr double room = 1.0 + 0x1p-40;  // for products that round both ways
@@ -158,11 +121,11 @@ void add_sigmoid(const Layer& layer, const BoundQuestion& q,
           well_above(length_above(h.output.transpose() * h.value_bias) * room);
     heads.projected.push_back(ramapuram24_ball(s, q.radius, q.n));
   }
-  out.push_back(make_bound(ramapuram24_ball_statement, combine(layer, heads),
+  out.push_back(make_bound(ramapuram24_ball_statement, together(layer, heads),
                            fmt::format("ball of radius {:.6g}", q.radius)));
 }
 
-void add_cosine(const Layer& layer, const BoundQuestion& q,
+void add_cosine(const LayerHeads& layer, const BoundQuestion& q,
                 std::vector<Bound>& out) {
   HeadBounds paper, own;
   for (const HeadWeights& h : layer.heads) {
@@ -180,9 +143,9 @@ void add_cosine(const Layer& layer, const BoundQuestion& q,
     own.projected.push_back(own.alone.back() * output);
   }
   out.push_back(
-      make_bound(qi23_cosine_statement, combine(layer, paper), "everywhere"));
+      make_bound(qi23_cosine_statement, together(layer, paper), "everywhere"));
   out.push_back(
-      make_bound(own_cosine_statement, combine(layer, own), "everywhere"));
+      make_bound(own_cosine_statement, together(layer, own), "everywhere"));
 }
 
 void require_answerable(const AttentionWeights& weights,
@@ -213,7 +176,8 @@ std::vector<Bound> bounds(const AttentionWeights& weights,
   require_answerable(weights, question);
   std::vector<Bound> out;
   if (question.kind == Kind::l2_untied) return out;
-  const Layer layer = cut(weights, question);
+  const LayerHeads layer =
+      layer_heads(weights, question.heads, question.project);
   switch (question.kind) {
     case Kind::dot:
       add_dot(layer, question, out);

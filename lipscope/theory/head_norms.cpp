@@ -29,11 +29,7 @@ Vector bias_of(const NormWeights& norm) {
 
 ScoreSizes over_ball(const HeadWeights& h, const HeadNorms& norms, double R,
                      bool rope) {
-  if (!rope) {
-    const double a = norms.score * R * R;
-    const double biased = a + norms.score_bias * R;
-    return {well_above(a), well_above(biased), well_above(biased)};
-  }
+  if (!rope) return sizes_over_ball(norms, R);
   const double q = weight_norm_above(h.query), k = weight_norm_above(h.key);
   const double long_q = q * R + length_above(h.query_bias);
   const double long_k = k * R + length_above(h.key_bias);
@@ -82,6 +78,12 @@ double norm_layer_radius(const NormWeights& norm) {
   const double D = static_cast<double>(norm.gain.size());
   return well_above(std::sqrt(D) * norm.gain.cwiseAbs().maxCoeff() +
                     length_above(norm.bias));
+}
+
+ScoreSizes sizes_over_ball(const HeadNorms& norms, double R) {
+  const double a = norms.score * R * R;
+  const double biased = a + norms.score_bias * R;
+  return {well_above(a), well_above(biased), well_above(biased)};
 }
 
 HeadNorms head_norms(const HeadWeights& h, const TokenSet& tokens, bool rope) {

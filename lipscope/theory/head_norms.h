@@ -62,4 +62,8 @@ struct HeadNorms {
 HeadNorms head_norms(const HeadWeights& head, const TokenSet& tokens,
                      bool rope);
 
+/// The sizes over the ball of radius R alone, without RoPE, from norms that are
+/// known: ‖A‖ and |c|.
+ScoreSizes sizes_over_ball(const HeadNorms& norms, double radius);
+
 }  // namespace lipscope

@@ -1,19 +1,11 @@
 #include "lipscope/theory/kim21.h"
 
 #include <algorithm>
-#include <boost/math/special_functions/lambert_w.hpp>
 #include <cmath>
 
-#include "lipscope/core/errors.h"
 #include "lipscope/theory/norms.h"
 
 namespace lipscope {
-
-double kim21_phi_inverse(Index n) {
-  require(n >= 1, "kim21: {} tokens", n);
-  const double x = static_cast<double>(n - 1) / std::exp(1.0);
-  return well_above(boost::math::lambert_w0(well_above(x)));
-}
 
 L2HeadNorms l2_head_norms(const HeadWeights& head) {
   return {.query = weight_norm_above(head.query),

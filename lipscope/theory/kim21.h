@@ -3,15 +3,13 @@
 #include <vector>
 
 #include "lipscope/attention/head_weights.h"
+#include "lipscope/attention/l2.h"
 #include "lipscope/theory/bound.h"
 
 /// The bounds of [Kim21] on tied L2 attention (W_K = W_Q, values X A_h W_V),
-/// over all of R^{n×d}, any mask: token i sees at most n tokens.
+/// over all of R^{n×d}, any mask: token i sees at most n tokens. p is
+/// kim21_phi_inverse(n), see attention/l2.h.
 namespace lipscope {
-
-/// p = φ⁻¹(n − 1), φ(x) = x e^{x+1}; that is W₀((n−1)/e), from above. The key
-/// lemma: Σ_j P_ij|y_i − y_j|² ≤ p.
-double kim21_phi_inverse(Index n);
 
 /// What the bounds take of the weights, all from above.
 struct L2HeadNorms {

@@ -18,17 +18,17 @@ std::vector<Bound> attention_bounds(const LayerWeights& layer, bool project,
                                     const ModelMapOptions& o, Index n,
                                     const TokenSet& tokens) {
   const bool rope = layer.rope_theta.has_value();
-  if (rope && o.kind != Kind::dot) return {};
-  return bounds(attention_of(layer, o.kind),
-                {.kind = o.kind,
-                 .mask = o.mask.value_or(layer.mask),
-                 .heads = o.heads,
-                 .project = project,
-                 .n = n,
-                 .radius = tokens.radius,
-                 .norm = tokens.norm,
-                 .rope = rope,
-                 .cosine = o.cosine});
+  const Kind kind = o.kind.value_or(layer.kind);
+  if (rope && kind != Kind::dot) return {};
+  return bounds(attention_of(layer, kind), {.kind = kind,
+                                            .mask = o.mask.value_or(layer.mask),
+                                            .heads = o.heads,
+                                            .project = project,
+                                            .n = n,
+                                            .radius = tokens.radius,
+                                            .norm = tokens.norm,
+                                            .rope = rope,
+                                            .cosine = o.cosine});
 }
 
 MlpNorms mlp_norms(const MlpWeights& w) {
@@ -74,11 +74,18 @@ BlockParts parts_everywhere(const LayerWeights& layer, MapName map,
                             Magnitude attention) {
   BlockParts parts{attention, 1.0, 1.0, 1.0};
   if (map == MapName::core || map == MapName::attn) return parts;
-  parts.attention_norm = norm_layer_everywhere(layer.attention_norm);
+  const bool norms = layer.norm != NormPlace::none;
+  if (norms) parts.attention_norm = norm_layer_everywhere(layer.attention_norm);
   if (map == MapName::residual) return parts;
+  const MlpNorms mlp = mlp_norms(layer.mlp);
+  if (!norms) {
+    require(!mlp.gated, "parts: a gated MLP reads tokens of any length");
+    parts.mlp = mlp_above(mlp, 0.0);
+    return parts;
+  }
   const NormWeights& ahead =
-      layer.pre_norm ? layer.mlp_norm : layer.attention_norm;
-  parts.mlp = mlp_above(mlp_norms(layer.mlp), norm_layer_radius(ahead));
+      layer.pre_norm() ? layer.mlp_norm : layer.attention_norm;
+  parts.mlp = mlp_above(mlp, norm_layer_radius(ahead));
   parts.mlp_norm = norm_layer_everywhere(layer.mlp_norm);
   return parts;
 }

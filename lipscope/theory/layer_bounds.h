@@ -38,13 +38,15 @@ MlpNorms mlp_norms(const MlpWeights& weights);
 Magnitude mlp_above(const MlpNorms& norms, double radius);
 
 /// core and attn: attention; residual: 1 + L_attn L_n, or L_n(1 + L_attn) in a
-/// post-norm model; block: see blocks.h.
+/// post-norm model; block: see blocks.h. Without norms, whose parts are then 1,
+/// both forms are the same.
 Magnitude layer_bound(const BlockParts& parts, MapName map, bool pre_norm);
 
 /// The constants of the parts of a layer, over all inputs of each but for the
 /// attention, whose constant is given. The MLP of a post-norm layer reads what
 /// comes out of the first norm, that of a pre-norm one what comes out of its
-/// own. Parts that the map does not have are 1.
+/// own; without norms it must not be gated, and reads what it may. Parts that
+/// the map or the layer does not have are 1.
 BlockParts parts_everywhere(const LayerWeights& layer, MapName map,
                             Magnitude attention);
 

@@ -25,20 +25,27 @@ AttentionWeights alone(const AttentionWeights& weights, Index h) {
           .output_bias = {}};
 }
 
+Matrix normed(const NormWeights& norm, const Matrix& x) {
+  return LayerNorm<double>(norm)(x);
+}
+
 }  // namespace
+
+double variance_below(const NormWeights& norm, const Vector& token) {
+  const double D = static_cast<double>(token.size());
+  Vector z = token;
+  if (norm.kind == NormWeights::Kind::layer) z.array() -= z.mean();
+  // the mean is good to a few units of |x|, and so is the variance of |x|²
+  return std::max(0.0,
+                  z.squaredNorm() / D - 0x1p-40 * (token.squaredNorm() / D));
+}
 
 Magnitude norm_layer_at(const NormWeights& norm, const Matrix& x) {
   require(x.rows() > 0, "norm layer: the sequence is empty");
-  const double D = static_cast<double>(x.cols());
   double least = std::numeric_limits<double>::infinity();
-  for (Index i = 0; i < x.rows(); ++i) {
-    Vector z = x.row(i);
-    const double size = z.squaredNorm() / D;
-    if (norm.kind == NormWeights::Kind::layer) z.array() -= z.mean();
-    // the mean is good to a few units of |x|, and so is the variance of |x|²
-    least = std::min(least, z.squaredNorm() / D - 0x1p-40 * size);
-  }
-  return norm_layer_local(norm, std::max(0.0, least));
+  for (Index i = 0; i < x.rows(); ++i)
+    least = std::min(least, variance_below(norm, x.row(i)));
+  return norm_layer_local(norm, least);
 }
 
 struct LayerCertificates::Made {
@@ -79,7 +86,7 @@ LayerCertificates::LayerCertificates(const LayerWeights& layer, MapName map,
   require(map != MapName::model, "certificate: a model is no map of one layer");
   require(options.sequences == 1, "certificate: {} sequences, it takes one",
           options.sequences);
-  if (options.kind == Kind::dot && !layer.rope_theta)
+  if (options.kind.value_or(layer.kind) == Kind::dot && !layer.rope_theta)
     made_->local.emplace(
         made_->layer.attention,
         attention_options(layer, made_->project(), made_->options));
@@ -114,24 +121,25 @@ std::optional<Bound> LayerCertificates::at(
   if (!m.around()) return m.attention_at(x, which);
 
   const LayerWeights& l = m.layer;
-  const LayerNorm<double> first(l.attention_norm);
-  const Matrix read = l.pre_norm ? first(x) : x;  // by the attention
+  const bool pre = l.pre_norm();
+  const Matrix read = pre ? normed(l.attention_norm, x) : x;  // by attention
   const std::optional<Bound> attention = m.attention_at(read, which);
   if (!attention || !std::isfinite(attention->value)) return std::nullopt;
   const Matrix mixed = x + (*m.attention)(read);
-  BlockParts parts{attention->value,
-                   norm_layer_at(l.attention_norm, l.pre_norm ? x : mixed), 1.0,
-                   1.0};
+  const bool post = l.norm == NormPlace::post;
+  BlockParts parts{attention->value, 1.0, 1.0, 1.0};
+  if (pre || post)
+    parts.attention_norm = norm_layer_at(l.attention_norm, pre ? x : mixed);
   if (m.map == MapName::block) {
-    const LayerNorm<double> second(l.mlp_norm);
-    const Matrix middle = l.pre_norm ? mixed : first(mixed);
-    const Matrix fed = l.pre_norm ? second(middle) : middle;
+    const Matrix middle = post ? normed(l.attention_norm, mixed) : mixed;
+    const Matrix fed = pre ? normed(l.mlp_norm, middle) : middle;
     parts.mlp = mlp_above(*m.norms, longest_row(fed));
-    parts.mlp_norm = norm_layer_at(
-        l.mlp_norm, l.pre_norm ? middle : Matrix(middle + (*m.mlp)(fed)));
+    if (pre || post)
+      parts.mlp_norm = norm_layer_at(
+          l.mlp_norm, pre ? middle : Matrix(middle + (*m.mlp)(fed)));
   }
   // what rounding in the states may do to the norms made of them
-  const Magnitude value = layer_bound(parts, m.map, l.pre_norm) * (1.0 + 1e-9);
+  const Magnitude value = layer_bound(parts, m.map, pre) * (1.0 + 1e-9);
   return make_bound({.name = name_of(m.map) + "(" + attention->name + ")",
                      .norm = "2",
                      .mask = attention->mask,

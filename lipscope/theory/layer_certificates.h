@@ -19,8 +19,8 @@ namespace lipscope {
 ///   residual  1 + L_attn max_i L_norm(x_i)   or   max_i L_norm(y_i)(1 +
 ///   L_attn)
 ///
-/// with y = x + attn(x) and L_norm(x) = max|γ|/√(σ² + ε); block: the same once
-/// more with the MLP.
+/// with y = x + attn(x) and L_norm(x) = max|γ|/√(σ² + ε), 1 in a model without
+/// norms; block: the same once more with the MLP.
 class LayerCertificates {
  public:
   LayerCertificates(const LayerWeights& layer, MapName map,
@@ -44,6 +44,10 @@ class LayerCertificates {
   struct Made;
   std::unique_ptr<Made> made_;
 };
+
+/// The variance (mean square for RMSNorm) of a token that a norm divides by,
+/// rounded down; 0 at least.
+double variance_below(const NormWeights& norm, const Vector& token);
 
 /// A norm layer at these tokens: max_i max|γ|/√(σ_i² + ε), with the variance
 /// (mean square for RMSNorm) rounded down.

@@ -18,10 +18,6 @@ double log_above(double log) {
 
 }  // namespace
 
-double above(double x) { return x == 0.0 ? 0.0 : std::nextafter(x, infinity); }
-
-double well_above(double x) { return above(x * (1.0 + 0x1p-44)); }
-
 Magnitude::Magnitude(double x) : value_(x), log_(log_above(std::log(x))) {
   require(x >= 0.0 && std::isfinite(x), "magnitude: {} is not a size", x);
 }

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "lipscope/core/rounding.h"
+
 namespace lipscope {
 
 /// A number ≥ 0 known from above: every operation rounds upwards, so that what
@@ -33,13 +35,5 @@ Magnitude exp_of(double x);
 
 /// The smaller of two bounds on the same thing.
 Magnitude smaller(Magnitude a, Magnitude b);
-
-/// The next double above x ≥ 0; 0 stays 0. One of these after a correctly
-/// rounded operation makes its result an upper bound.
-double above(double x);
-
-/// x (1 + 2⁻⁴⁴): above the exact result of up to a hundred operations that
-/// round to nearest, on numbers ≥ 0 and without subtraction.
-double well_above(double x);
 
 }  // namespace lipscope

@@ -122,6 +122,18 @@ Magnitude own_l2(double p, Index n, Index k) {
          inverse_root;
 }
 
+const Statement own_l2_token_statement{
+    .name = "own_l2_token",
+    .norm = "token",
+    .mask = "any",
+    .citation =
+        "own: Kim21's lemma in the largest token norm, proof in theory/own.h"};
+
+Magnitude own_l2_token(double p, Index k) {
+  const double inverse_root = well_above(1.0 / std::sqrt(double(k)));
+  return (Magnitude(p) * 4.0 + 1.0) * inverse_root;
+}
+
 const Statement own_cosine_statement{
     .name = "own_cosine",
     .norm = "2",

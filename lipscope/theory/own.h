@@ -95,6 +95,16 @@ extern const Statement own_split_statement;
 extern const Statement own_l2_statement;
 Magnitude own_l2(double p, Index n, Index k);  ///< at weight factor 1
 
+/// The same in the largest token norm, where no √n is left:
+///
+///   Lip_token ≤ 1/√k (4p + 1) (Σ_h ‖W_Q^h‖⁴‖W_V^h‖²)^{1/2} ‖W_O‖.
+///
+/// Proof. Row i of the three parts above, one head: |dy_i Cov_i(y)| ≤ p|dy_i|
+/// twice, |Σ_jP_ij dy_j| ≤ max_j|dy_j|, and the last is at most 2p max_j|dy_j|;
+/// |dy_j| ≤ ‖W_Q‖k^{-1/4}|dx_j|. Heads stand side by side in each token.
+extern const Statement own_l2_token_statement;
+Magnitude own_l2_token(double p, Index k);  ///< at weight factor 1
+
 /// Scaled cosine attention, everywhere; with C the column sum at spread τ,
 ///
 ///   Lip₂ ≤ ν ε^{-1/2} ( τ‖W_Q‖ + √C (τ‖W_K‖ + ‖W_V‖) )   before W_O.

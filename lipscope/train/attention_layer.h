@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lipscope/attention/tiled_head.h"
-#include "lipscope/train/contraction.h"
+#include "lipscope/model/contraction.h"
 #include "lipscope/train/layout.h"
 #include "lipscope/train/pass.h"
 
@@ -23,7 +23,8 @@ struct AttentionShape {
 ///   dot, l2_untied  y = [P_1 v_1, …, P_H v_H] W_O,  [q k v] = x W_qkv
 ///   l2              y = Σ_h P_h x A_h W_V,h W_O,h = [P_1 q_1, …] U,
 ///                   q = x W_Q,  U_h = M_h W_O,h,  M_h = W_Q,hᵀ W_V,h/√k
-///   contractive     the same with U/c(W) in place of U (see contraction.h)
+///   contractive     the same with U/c(W) in place of U (see
+///   model/contraction.h)
 ///
 /// A tied layer multiplies the tokens with two matrices, where the others have
 /// four: what W_V and W_O do to them is one [d×d] product of weights.

@@ -1,20 +1,6 @@
 #include "lipscope/train/block_layer.h"
 
-#include <stdexcept>
-
 namespace lipscope {
-
-std::string name_of(NormPlace place) {
-  switch (place) {
-    case NormPlace::post:
-      return "post";
-    case NormPlace::pre:
-      return "pre";
-    case NormPlace::none:
-      return "none";
-  }
-  throw std::invalid_argument("name_of: no such place of a norm");
-}
 
 template <class Real>
 Residual<Real>::Residual(Layout& layout, const std::string& norm_name,

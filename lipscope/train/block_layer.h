@@ -3,21 +3,13 @@
 #include <optional>
 #include <string>
 
+#include "lipscope/model/language_model_config.h"
 #include "lipscope/train/attention_layer.h"
 #include "lipscope/train/dropout.h"
 #include "lipscope/train/mlp_layer.h"
 #include "lipscope/train/norm_layer.h"
 
 namespace lipscope {
-
-/// Where the norms of a block stand.
-enum class NormPlace {
-  post,  ///< x ↦ norm(x + f(x)), f attention and then the MLP [Kim21]
-  pre,   ///< x ↦ x + f(norm(x))
-  none   ///< x ↦ x + f(x)
-};
-
-std::string name_of(NormPlace place);  ///< "post", "pre", "none"
 
 struct BlockShape {
   AttentionShape attention;

@@ -1,7 +1,6 @@
 #include "lipscope/train/corpus.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "lipscope/core/errors.h"
@@ -9,47 +8,6 @@
 #include "lipscope/text/utf8.h"
 
 namespace lipscope {
-
-Vocabulary::Vocabulary(std::vector<char32_t> characters)
-    : characters_(std::move(characters)) {
-  for (std::size_t i = 1; i < characters_.size(); ++i)
-    require(characters_[i - 1] < characters_[i],
-            "vocabulary: character {} is not in order", i);
-}
-
-Vocabulary Vocabulary::of(std::string_view text) {
-  std::set<char32_t> found;
-  for (std::size_t at = 0; at < text.size();) {
-    const Character c = character_at(text, at);
-    found.insert(c.code);
-    at += c.size;
-  }
-  return Vocabulary(std::vector<char32_t>(found.begin(), found.end()));
-}
-
-std::vector<int> Vocabulary::encode(std::string_view text,
-                                    const std::string& where) const {
-  std::vector<int> numbers;
-  numbers.reserve(text.size());
-  for (std::size_t at = 0; at < text.size();) {
-    const Character c = character_at(text, at);
-    const auto found =
-        std::lower_bound(characters_.begin(), characters_.end(), c.code);
-    if (found == characters_.end() || *found != c.code)
-      throw InputError(fmt::format(
-          "{}: byte {}: the model does not know the character U+{:04X}", where,
-          at, static_cast<unsigned>(c.code)));
-    numbers.push_back(static_cast<int>(found - characters_.begin()));
-    at += c.size;
-  }
-  return numbers;
-}
-
-std::string Vocabulary::decode(std::span<const int> numbers) const {
-  std::string text;
-  for (const int c : numbers) text += utf8_of(characters_.at(c));
-  return text;
-}
 
 Pieces pieces_of(Index size) {
   return {.train_end = size * 90 / 100, .valid_end = size * 95 / 100};

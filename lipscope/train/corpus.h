@@ -7,29 +7,9 @@
 #include <vector>
 
 #include "lipscope/core/rng.h"
+#include "lipscope/text/vocabulary.h"
 
 namespace lipscope {
-
-/// The characters that a model knows, in the order of their codes.
-class Vocabulary {
- public:
-  /// Those of a text in UTF-8.
-  static Vocabulary of(std::string_view text);
-  /// Those of a list, which must be in order and different.
-  explicit Vocabulary(std::vector<char32_t> characters);
-
-  Index size() const { return static_cast<Index>(characters_.size()); }
-  const std::vector<char32_t>& characters() const { return characters_; }
-
-  /// Numbers of the characters of a text. InputError, with the byte, for one
-  /// that is not known; `where` begins the message.
-  std::vector<int> encode(std::string_view text,
-                          const std::string& where) const;
-  std::string decode(std::span<const int> numbers) const;
-
- private:
-  std::vector<char32_t> characters_;
-};
 
 /// Where a text of `size` characters is cut into 90, 5 and 5 percent.
 struct Pieces {

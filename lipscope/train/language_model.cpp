@@ -1,7 +1,5 @@
 #include "lipscope/train/language_model.h"
 
-#include <stdexcept>
-
 #include "lipscope/core/errors.h"
 #include "lipscope/train/cross_entropy.h"
 #include "lipscope/train/dropout.h"
@@ -11,17 +9,6 @@ namespace {
 
 // places of dropout: those of block i are 2i and 2i + 1
 constexpr std::uint64_t after_embedding = ~std::uint64_t{0};
-
-Kind attention_kind(Mixer mixer) {
-  switch (mixer) {
-    case Mixer::dot:
-      return Kind::dot;
-    case Mixer::l2_untied:
-      return Kind::l2_untied;
-    default:
-      return Kind::l2;
-  }
-}
 
 BlockShape block_shape(const LanguageModelConfig& c) {
   return {.attention = {.kind = attention_kind(c.mixer),
@@ -40,35 +27,6 @@ const LanguageModelConfig& sound(const LanguageModelConfig& config) {
 }
 
 }  // namespace
-
-std::string name_of(Mixer mixer) {
-  switch (mixer) {
-    case Mixer::dot:
-      return "dot";
-    case Mixer::l2:
-      return "l2";
-    case Mixer::l2_untied:
-      return "l2-untied";
-    case Mixer::contractive_l2:
-      return "contractive-l2";
-    case Mixer::lstm:
-      return "lstm";
-  }
-  throw std::invalid_argument("name_of: no such mixer");
-}
-
-void require_sound(const LanguageModelConfig& c) {
-  require(c.characters >= 2, "language model: {} characters in its vocabulary",
-          c.characters);
-  require(c.layers >= 1, "language model: {} layers", c.layers);
-  require(c.context >= 1, "language model: a context of {}", c.context);
-  require(c.width >= 1 && c.heads >= 1 && c.hidden >= 1,
-          "language model: width {}, {} heads, {} hidden", c.width, c.heads,
-          c.hidden);
-  require(c.mixer == Mixer::lstm || c.width % c.heads == 0,
-          "language model: width {} does not divide into {} heads", c.width,
-          c.heads);
-}
 
 template <class Real>
 LanguageModel<Real>::LanguageModel(const LanguageModelConfig& config)
@@ -92,9 +50,9 @@ LanguageModel<Real>::LanguageModel(const LanguageModelConfig& config)
       x_(lstms_.size() + 1) {}
 
 template <class Real>
-const MatrixOf<Real>& LanguageModel<Real>::forward(
-    const VectorOf<Real>& weights, std::span<const int> characters,
-    const Pass& pass) {
+MatrixOf<Real> LanguageModel<Real>::embedded(const VectorOf<Real>& weights,
+                                             std::span<const int> characters,
+                                             const Pass& pass) const {
   require(weights.size() == layout_.size(),
           "language model: {} weights, it has {}", weights.size(),
           layout_.size());
@@ -106,8 +64,14 @@ const MatrixOf<Real>& LanguageModel<Real>::forward(
   for (const int c : characters)
     require(c >= 0 && c < config_.characters,
             "language model: character {} of {}", c, config_.characters);
+  return embedding_.forward(weights, characters, pass);
+}
 
-  x_[0] = embedding_.forward(weights, characters, pass);
+template <class Real>
+const MatrixOf<Real>& LanguageModel<Real>::forward(
+    const VectorOf<Real>& weights, std::span<const int> characters,
+    const Pass& pass) {
+  x_[0] = embedded(weights, characters, pass);
   dropout(x_[0], after_embedding, pass);
   last_ = &x_[0];
   for (std::size_t i = 0; i < blocks_.size(); ++i)

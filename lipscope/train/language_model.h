@@ -5,34 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "lipscope/model/language_model_config.h"
 #include "lipscope/train/block_layer.h"
 #include "lipscope/train/embedding_layer.h"
 #include "lipscope/train/lstm_layer.h"
 
 namespace lipscope {
-
-/// What mixes the characters of a sequence.
-enum class Mixer { dot, l2, l2_untied, contractive_l2, lstm };
-
-inline constexpr Mixer all_mixers[] = {Mixer::dot, Mixer::l2, Mixer::l2_untied,
-                                       Mixer::contractive_l2, Mixer::lstm};
-
-std::string name_of(Mixer mixer);  ///< "dot", …, "contractive-l2", "lstm"
-
-/// A character-level language model [Kim21]. heads, hidden, activation and norm
-/// are those of transformers and mean nothing to an LSTM.
-struct LanguageModelConfig {
-  Mixer mixer = Mixer::dot;
-  Index characters = 0;  ///< of the vocabulary
-  Index layers = 4, width = 256, heads = 8;
-  Index context = 128;  ///< longest sequence
-  Index hidden = 1024;  ///< of the MLP
-  Activation activation = Activation::gelu;
-  NormPlace norm = NormPlace::post;
-};
-
-/// Throws std::invalid_argument unless the numbers fit each other.
-void require_sound(const LanguageModelConfig& config);
 
 /// The model: what it learns is not in it but in a buffer of its layout.
 ///
@@ -56,6 +34,11 @@ class LanguageModel {
   const MatrixOf<Real>& forward(const VectorOf<Real>& weights,
                                 std::span<const int> characters,
                                 const Pass& pass);
+
+  /// What the first layer reads of the characters [N×d], without dropout.
+  MatrixOf<Real> embedded(const VectorOf<Real>& weights,
+                          std::span<const int> characters,
+                          const Pass& pass) const;
 
   /// The gradient of the mean cross-entropy of the last forward's logits;
   /// `pass` and `characters` are forward's. All of `gradients` is overwritten.

@@ -1,6 +1,7 @@
 #include "lipscope/train/layout.h"
 
 #include <cmath>
+#include <stdexcept>
 
 #include "lipscope/core/rng.h"
 
@@ -33,6 +34,12 @@ Slot Layout::add_row(const std::string& name, Index cols, double value) {
   return add({.name = name,
               .slot = {.rows = 1, .cols = cols},
               .initial = {.mean = value}});
+}
+
+Slot Layout::slot(const std::string& name) const {
+  for (const Tensor& t : tensors_)
+    if (t.name == name) return t.slot;
+  throw std::invalid_argument("layout: there is no " + name);
 }
 
 template <class Real>

@@ -43,6 +43,8 @@ class Layout {
 
   const std::vector<Tensor>& tensors() const { return tensors_; }
   Index size() const { return size_; }
+  /// Where the tensor of that name stands; std::invalid_argument if none does.
+  Slot slot(const std::string& name) const;
 
   /// The buffer as it begins; each tensor depends on the seed and its number
   /// alone.

@@ -49,22 +49,6 @@ T value_of(const nlohmann::json& json, const char* key, const fs::path& path) {
   }
 }
 
-// the one of `all` that has the name under the key
-template <class Enum, std::size_t n>
-Enum named(const nlohmann::json& json, const char* key, const fs::path& path,
-           const Enum (&all)[n]) {
-  const auto name = value_of<std::string>(json, key, path);
-  for (const Enum e : all)
-    if (name_of(e) == name) return e;
-  throw InputError(
-      fmt::format("{}: {} is {}", path.string(), key, printable(name)));
-}
-
-constexpr NormPlace norm_places[] = {NormPlace::post, NormPlace::pre,
-                                     NormPlace::none};
-constexpr Activation activations[] = {Activation::gelu, Activation::gelu_tanh,
-                                      Activation::relu, Activation::silu};
-
 void collect(std::map<std::string, Matrix>& tensors, const Layout& layout,
              const std::string& prefix, const VectorOf<float>& buffer) {
   for (const Layout::Tensor& t : layout.tensors())
@@ -109,6 +93,7 @@ void write_description(const fs::path& folder,
     json["mlp_width"] = c.hidden;
     json["activation"] = name_of(c.activation);
     json["norm"] = name_of(c.norm);
+    if (c.contraction) json["contraction"] = *c.contraction;
   }
   json["context"] = c.context;
   json["characters"] = std::move(characters);
@@ -118,35 +103,12 @@ void write_description(const fs::path& folder,
 
 ModelDescription read_description(const fs::path& folder) {
   const fs::path path = folder / "config.json";
-  const nlohmann::json json = read_json(path);
-  if (value_of<std::string>(json, "model_type", path) != "lipscope")
-    throw InputError(
-        fmt::format("{}: not a model that lipscope trained", path.string()));
+  const std::string text = read_text(path);
   ModelDescription d;
-  LanguageModelConfig& c = d.config;
-  c.mixer = named(json, "mixer", path, all_mixers);
-  c.layers = value_of<Index>(json, "num_layers", path);
-  c.width = value_of<Index>(json, "width", path);
-  c.context = value_of<Index>(json, "context", path);
-  if (c.mixer != Mixer::lstm) {
-    c.heads = value_of<Index>(json, "num_heads", path);
-    c.hidden = value_of<Index>(json, "mlp_width", path);
-    c.activation = named(json, "activation", path, activations);
-    c.norm = named(json, "norm", path, norm_places);
-  }
-  std::vector<char32_t> characters;
-  for (const std::uint32_t code :
-       value_of<std::vector<std::uint32_t>>(json, "characters", path))
-    characters.push_back(code);
-  c.characters = static_cast<Index>(characters.size());
-  try {
-    require_sound(c);
-    d.vocabulary = Vocabulary(std::move(characters));
-  } catch (const std::invalid_argument& e) {
-    throw InputError(fmt::format("{}: {}", path.string(), e.what()));
-  }
+  d.config = parse_language_model_config(text, path.string());
+  d.vocabulary = parse_vocabulary(path.string(), text);
   d.training = ordered_json::parse(
-      value_of<nlohmann::json>(json, "training", path).dump());
+      value_of<nlohmann::json>(read_json(path), "training", path).dump());
   return d;
 }
 

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "lipscope/model/language_model_config.h"
 #include "lipscope/train/layout.h"
 #include "lipscope/train/pass.h"
 
@@ -13,7 +14,7 @@ namespace lipscope {
 template <class Real>
 class NormLayer {
  public:
-  static constexpr double epsilon = 1e-5;
+  static constexpr double epsilon = LanguageModelConfig::epsilon;
 
   NormLayer(Layout& layout, const std::string& name, Index width);
 

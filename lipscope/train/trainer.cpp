@@ -21,6 +21,8 @@ Trainer::Trainer(const LanguageModelConfig& config, TrainingOptions options)
   require(options_.schedule.rate > 0 && options_.clip >= 0,
           "trainer: learning rate {}, clip {}", options_.schedule.rate,
           options_.clip);
+  const std::string why = objection(options_.limits, config);
+  require(why.empty(), "trainer: {}", why);
   options_.adamw.threads = options_.threads;
 }
 
@@ -28,6 +30,7 @@ TrainingState Trainer::initial() const {
   TrainingState state;
   Rng seed = Rng(options_.seed).split(of_weights);
   state.weights = model_.layout().initial<float>(seed.next());
+  begin_within(options_.limits, model_, state.weights, options_.threads);
   state.moments.first = VectorOf<float>::Zero(state.weights.size());
   state.moments.second = state.moments.first;
   return state;
@@ -66,6 +69,7 @@ StepReport Trainer::step(TrainingState& state, const Batch& batch) {
   report.rate = options_.schedule.at(state.step);
   adamw_step(model_.layout(), state.weights, gradients_, state.moments,
              state.step, report.rate, scale, options_.adamw);
+  keep_within(options_.limits, model_, state.weights, options_.threads);
   return report;
 }
 

@@ -19,13 +19,16 @@ namespace fs = std::filesystem;
 void require_same_run(const fs::path& folder,
                       const ModelDescription& description) {
   const ModelDescription before = read_description(folder);
-  for (const auto& [key, value] : description.training.items())
-    if (!before.training.contains(key) || before.training[key] != value)
+  const ordered_json &was = before.training, &now = description.training;
+  ordered_json all = was;
+  all.update(now);
+  for (const auto& [key, value] : all.items())
+    if (was.value(key, ordered_json()) != now.value(key, ordered_json()))
       throw InputError(fmt::format(
           "{}: was trained with {} {}, and now it should be {}; go on as it "
           "began or take another folder",
-          folder.string(), key,
-          shown(before.training.value(key, ordered_json())), shown(value)));
+          folder.string(), key, shown(was.value(key, ordered_json())),
+          shown(now.value(key, ordered_json()))));
 }
 
 // What was seen up to the checkpoint. What came after it is done again, and the
@@ -52,6 +55,7 @@ class Run {
       : folder_(folder),
         corpus_(corpus),
         options_(options),
+        limits_(training.limits),
         threads_(training.threads),
         trainer_(description.config, training) {
     require(options.steps >= 1 && options.eval_every >= 1,
@@ -97,9 +101,10 @@ class Run {
     summary.test_nll = NAN;
     summary.test_characters = static_cast<Index>(corpus_.test.size()) - 1;
     if (summary.finished) {
+      const VectorOf<float> best = read_weights(best_file(), layout());
       summary.test_nll =
-          mean_nll(trainer_.model(), read_weights(best_file(), layout()),
-                   corpus_.test, threads_);
+          mean_nll(trainer_.model(), best, corpus_.test, threads_);
+      summary.promised = require_within(limits_, trainer_.model(), best);
       if (metrics.ended) write(metrics.ended(summary));
     }
     return summary;
@@ -128,6 +133,9 @@ class Run {
   Evaluation evaluate(const StepReport& report) {
     LanguageModel<float>& model = trainer_.model();
     const VectorOf<float>& weights = at_.state.weights;
+    // before anything is written: weights that break a promise are not kept
+    const std::optional<PromisedConstant> promised =
+        require_within(limits_, model, weights);
     const double nll = mean_nll(model, weights, corpus_.valid, threads_);
     if (!at_.best_nll || nll < *at_.best_nll) {
       write_weights(best_file(), layout(), weights);
@@ -143,6 +151,7 @@ class Run {
         .best_step = at_.best_step,
         .rate = report.rate,
         .gradient_norm = report.gradient_norm};
+    seen.promised = promised;
     for (Index i = 0; i < model.config().layers; ++i)
       seen.layer_gradient_norms.push_back(
           layer_gradient_norm(layout(), trainer_.gradients(), i));
@@ -159,6 +168,7 @@ class Run {
   fs::path folder_;
   const Corpus& corpus_;
   RunOptions options_;
+  WeightLimits limits_;
   int threads_;
   Trainer trainer_;
   Checkpoint at_;

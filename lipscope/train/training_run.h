@@ -22,6 +22,8 @@ struct Evaluation {
   std::vector<double> layer_gradient_norms;
   std::vector<LayerConstant> attention;  ///< empty if it is not measured
   double characters_per_second = 0.0;
+  /// Of these weights, where the constant of the whole model is limited.
+  std::optional<PromisedConstant> promised = {};
 };
 
 /// How a run ended.
@@ -30,6 +32,8 @@ struct RunSummary {
   double best_valid_nll = 0.0, test_nll = 0.0;  ///< both of the best weights
   Index test_characters = 0;
   bool finished = true;  ///< false if keep_going ended it
+  /// Of the best weights, where the constant is limited and the run finished.
+  std::optional<PromisedConstant> promised = {};
 };
 
 /// What goes into metrics.jsonl; the caller says how it is written down. Any of
@@ -61,7 +65,9 @@ struct RunOptions {
 /// model_folder.h). An evaluation has the validation loss, the batch's, the
 /// gradient's norm and that of each layer, and, at the first characters of the
 /// validation text, the constant of each layer's attention from below and from
-/// above.
+/// above; where the constant of the whole model is limited, its certified
+/// value. RunError, and nothing written, if weights are found outside their
+/// limits.
 ///
 /// InputError for a folder that has a run already and is not to be resumed, or
 /// whose run was told something else. A resumed run ends in the same bits as

@@ -241,12 +241,12 @@ TEST_P(BoundModel, ComposesTheConstantsOfTheParts) {
         best = std::min(best, r["upper"].get<double>());
     }
     const LayerModules m = layer_modules(config, l);
-    const double n1 = gain(m.attention_norm.name + ".weight");
+    const double n1 = gain(m.attention_norm->name + ".weight");
     const double exact = config.pre_norm() ? 1 + best * n1 : n1 * (1 + best);
     EXPECT_NEAR(residual[l]["upper"], exact, 1e-9 * exact);
     EXPECT_EQ(residual[l]["scope"], config.pre_norm() ? "everywhere" : "ball");
 
-    const double n2 = gain(m.mlp_norm.name + ".weight");
+    const double n2 = gain(m.mlp_norm->name + ".weight");
     const double mlp = std::pow(
         10, block[l]["details"]["log10_of_parts"]["mlp"].get<double>());
     const double whole =

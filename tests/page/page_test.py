@@ -380,6 +380,15 @@ class PageTest(unittest.TestCase):
         self.assertEqual([round(10**y, 3) for y in below], [0.591, 0.75])
         self.assertEqual([round(10**y, 3) for y in above], [3.0, 3.0])
 
+    def test_certified_positions_are_counted_from_both_sides(self):
+        self.show(made.certified())
+        proved, attacked = self.points("certify-chart")
+        self.assertEqual([[round(10**x, 6), y] for x, y in proved], [[0.01, 80], [0.02, 60], [0.03, 40], [0.04, 20]])
+        self.assertEqual([[round(10**x, 6), y] for x, y in attacked],
+                         [[0.1, 20], [0.2, 40], [0.3, 60], [0.4, 80], [0.5, 100]])
+        # three of the five, one of which has no proof
+        self.assertIn("half of 5 positions are proved to hold within 0.02, and half are changed within 0.3", self.text("#certify"))
+
     def test_experiments_draw_their_series(self):
         self.show(made.experiment())
         self.assertEqual(self.text("h1"), "L2 attention nearly attains its bound")

@@ -77,6 +77,15 @@ def meanfield():
                    upper_by="own_meanfield", lower_by="split", scope="input")]
 
 
+def certified():
+    """Positions of a text: proved at 0.01, 0.02, …, attacked at ten times that; one where nothing is proved."""
+    return [record(command="certify", map="model", layer=None, mask="causal", n=k + 1, sample=k,
+                   lower=None if k == 4 else 0.01 * (k + 1), lower_by="deviation(own_l2_token)",
+                   upper=0.1 * (k + 1), upper_log10=math.log10(0.1 * (k + 1)), upper_by="attack",
+                   details={"predicted": "a", "lower_is": "proved", "upper_is": "found"})
+            for k in range(5)]
+
+
 def experiment():
     """Series over one variable, as docs/records.md has them."""
     first = record(command="reproduce", lower=None, n=0,

@@ -110,7 +110,7 @@ TEST(Search, FindsSteepInputsOfAPretrainedHead) {
       load_model((*shared / "models/gpt2-124M-attention-only").string());
   const LayerWeights layer = load_layer(model, 5, MapName::attn);
   const NormWeights norm =
-      load_norm(model, layer_modules(model.config, 5).attention_norm);
+      load_norm(model, *layer_modules(model.config, 5).attention_norm);
   const AttentionOptions options =
       attention_options(layer, true, {.heads = {3}, .threads = 1});
   const SearchResult r =

@@ -120,18 +120,18 @@ TEST_P(LayersOf, BoundsEverywhereAreNeverBelowTheDenseJacobian) {
   const LayerWeights layer = load_layer(*model, 1);
   const LayerWeights before = load_layer(*model, 0);
   const NormWeights& norm =
-      layer.pre_norm ? layer.attention_norm : before.mlp_norm;
+      layer.pre_norm() ? layer.attention_norm : before.mlp_norm;
   const auto attention = best_bound(
       attention_bounds(layer, true, {}, 4, {norm_layer_radius(norm), norm}),
       "2");
   ASSERT_TRUE(attention);
   for (const MapName map : {MapName::residual, MapName::block}) {
     const Magnitude bound = layer_bound(
-        parts_everywhere(layer, map, attention->value), map, layer.pre_norm);
+        parts_everywhere(layer, map, attention->value), map, layer.pre_norm());
     const auto f = layer_map<double>(layer, map, {});
     for (const double size : {1e-3, 0.03, 1.0, 30.0}) {
       Matrix x = size * gaussian(4, 8, Rng(4));
-      if (!layer.pre_norm) x = LayerNorm<double>(norm)(x);
+      if (!layer.pre_norm()) x = LayerNorm<double>(norm)(x);
       EXPECT_LE(dense_norm(materialize(*f->linearize(x))).value, bound.value())
           << name_of(map) << " size " << size;
     }

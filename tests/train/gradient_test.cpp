@@ -8,23 +8,13 @@
 #include "lipscope/train/cross_entropy.h"
 #include "lipscope/train/dropout.h"
 #include "lipscope/train/language_model.h"
+#include "tests/train/small_models.h"
 
 namespace lipscope::test {
 namespace {
 
 const std::vector<int> text = {0, 3, 1, 4, 2, 2, 0, 1, 3, 4};
 const std::vector<int> next = {3, 1, 4, 2, 0, 0, 1, 3, 4, 1};
-
-LanguageModelConfig small(Mixer mixer, NormPlace norm) {
-  return {.mixer = mixer,
-          .characters = 5,
-          .layers = 2,
-          .width = 6,
-          .heads = 2,
-          .context = 5,
-          .hidden = 7,
-          .norm = norm};
-}
 
 double loss(LanguageModel<double>& model, const Vector& weights,
             const Pass& pass) {
@@ -73,16 +63,16 @@ TEST(Gradients, AreFiniteDifferencesOfTheLoss) {
   for (const Mixer mixer : all_mixers)
     for (const NormPlace norm :
          {NormPlace::post, NormPlace::pre, NormPlace::none})
-      expect_gradients(small(mixer, norm));
+      expect_gradients(little(mixer, norm));
 }
 
 TEST(Gradients, AreThoseOfTheEntriesThatDropoutLeft) {
-  expect_gradients(small(Mixer::dot, NormPlace::post), 0.3);
-  expect_gradients(small(Mixer::lstm, NormPlace::post), 0.3);
+  expect_gradients(little(Mixer::dot, NormPlace::post), 0.3);
+  expect_gradients(little(Mixer::lstm, NormPlace::post), 0.3);
 }
 
 TEST(Gradients, AreThoseOfRelu) {
-  LanguageModelConfig config = small(Mixer::l2, NormPlace::pre);
+  LanguageModelConfig config = little(Mixer::l2, NormPlace::pre);
   config.activation = Activation::relu;
   expect_gradients(config);
 }
@@ -106,7 +96,7 @@ TEST(CrossEntropy, OfEqualLogitsIsTheLogarithmOfTheirNumber) {
 TEST(AttentionLayer, IsTheMapOfItsWeights) {
   for (const Mixer mixer :
        {Mixer::dot, Mixer::l2, Mixer::l2_untied, Mixer::contractive_l2}) {
-    LanguageModel<double> model(small(mixer, NormPlace::none));
+    LanguageModel<double> model(little(mixer, NormPlace::none));
     const Vector weights = weights_of(model);
     Layout layout;
     AttentionLayer<double> layer(layout, "a", model.attention()[1]->shape());

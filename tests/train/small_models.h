@@ -25,4 +25,16 @@ inline LanguageModelConfig tiny(Mixer mixer, const Corpus& corpus) {
           .hidden = 32};
 }
 
+/// A model for exact comparisons, on five characters.
+inline LanguageModelConfig little(Mixer mixer, NormPlace norm) {
+  return {.mixer = mixer,
+          .characters = 5,
+          .layers = 2,
+          .width = 6,
+          .heads = 2,
+          .context = 5,
+          .hidden = 7,
+          .norm = norm};
+}
+
 }  // namespace lipscope::test

@@ -274,8 +274,9 @@ function otherSections() {
       ([name, records]) => experimentSection(name, records));
   for (const [command, records] of rest)
     sections.push(
-        command === "bound"      ? boundSection(records) :
-            command === "search" ? searchSection(records) :
-                                   anySection(command, records));
+        command === "bound"       ? boundSection(records) :
+            command === "search"  ? searchSection(records) :
+            command === "certify" ? certifySection(records) :
+                                    anySection(command, records));
   return sections.filter(Boolean);
 }

@@ -1,8 +1,8 @@
-#include "lipscope/train/contraction.h"
+#include "lipscope/model/contraction.h"
 
 #include <cmath>
 
-#include "lipscope/theory/kim21.h"
+#include "lipscope/attention/l2.h"
 
 namespace lipscope {
 namespace {
@@ -100,11 +100,37 @@ void contraction_backward(const ConstL2Views<Real>& w, Index heads, Index n,
       view(w.value, value).col(f.value_column.at).cwiseSign();
 }
 
+template <class Real>
+double mlp_contraction(const ConstMlpViews<Real>& w, Activation activation) {
+  return largest_column(w.up).sum * activation_slope(activation) *
+         largest_column(w.down).sum;
+}
+
+template <class Real>
+void mlp_contraction_backward(const ConstMlpViews<Real>& w,
+                              Activation activation, double g,
+                              MlpViews<Real> gradients) {
+  const Largest up = largest_column(w.up), down = largest_column(w.down);
+  // c = s_up L s_down:  ∂c/∂s_up = L s_down
+  const double slope = g * activation_slope(activation);
+  gradients.up.col(up.at) +=
+      static_cast<Real>(slope * down.sum) * w.up.col(up.at).cwiseSign();
+  gradients.down.col(down.at) +=
+      static_cast<Real>(slope * up.sum) * w.down.col(down.at).cwiseSign();
+}
+
 template double contraction(const ConstL2Views<float>&, Index, Index);
 template double contraction(const ConstL2Views<double>&, Index, Index);
 template void contraction_backward(const ConstL2Views<float>&, Index, Index,
                                    double, L2Views<float>);
 template void contraction_backward(const ConstL2Views<double>&, Index, Index,
                                    double, L2Views<double>);
+
+template double mlp_contraction(const ConstMlpViews<float>&, Activation);
+template double mlp_contraction(const ConstMlpViews<double>&, Activation);
+template void mlp_contraction_backward(const ConstMlpViews<float>&, Activation,
+                                       double, MlpViews<float>);
+template void mlp_contraction_backward(const ConstMlpViews<double>&, Activation,
+                                       double, MlpViews<double>);
 
 }  // namespace lipscope

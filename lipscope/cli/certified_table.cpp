@@ -1,0 +1,135 @@
+#include "lipscope/cli/certified_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "lipscope/report/table.h"
+
+namespace lipscope::cli {
+
+using nlohmann::ordered_json;
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// log10 of both sides at each position, where something is known
+struct Sides {
+  std::vector<double> lower, upper;
+  std::vector<bool> right;
+};
+
+Sides sides_of(const std::vector<ordered_json>& records) {
+  Sides s;
+  for (const ordered_json& r : records) {
+    const ordered_json& details = r["details"];
+    s.lower.push_back(details.contains("lower_log10")
+                          ? details["lower_log10"].get<double>()
+                          : -infinity);
+    s.upper.push_back(r["upper_log10"].is_number()
+                          ? r["upper_log10"].get<double>()
+                          : infinity);
+    s.right.push_back(details["right"].get<bool>());
+  }
+  return s;
+}
+
+std::string number(double log10) {
+  if (std::isinf(log10)) return log10 < 0 ? "0" : "-";
+  return log10 < -6 ? fmt::format("10^{:.2f}", log10)
+                    : fmt::format("{:.5g}", std::pow(10.0, log10));
+}
+
+double quantile(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<std::size_t>(
+      std::floor(share * static_cast<double>(values.size() - 1)))];
+}
+
+std::string quantiles(const Sides& s) {
+  std::vector<ordered_json> rows;
+  for (const auto& [name, share] : {std::pair("least", 0.0),
+                                    {"10 %", 0.1},
+                                    {"median", 0.5},
+                                    {"90 %", 0.9},
+                                    {"most", 1.0}})
+    rows.push_back({{"share", name},
+                    {"lower", number(quantile(s.lower, share))},
+                    {"upper", number(quantile(s.upper, share))}});
+  return table(
+      {{"share", "position"}, {"lower", "proved"}, {"upper", "attacked at"}},
+      rows);
+}
+
+std::string shares(const Sides& s, const std::vector<double>& radii) {
+  std::vector<ordered_json> rows;
+  const auto size = static_cast<double>(s.lower.size());
+  const auto percent = [&](Index count) {
+    return fmt::format("{:.1f} %", 100.0 * static_cast<double>(count) / size);
+  };
+  const auto row = [&](double radius) {
+    Index certified = 0, right = 0, attacked = 0;
+    for (std::size_t i = 0; i < s.lower.size(); ++i) {
+      const bool holds = radius == 0.0 || s.lower[i] >= std::log10(radius);
+      certified += holds;
+      right += holds && s.right[i];
+      attacked += radius > 0.0 && s.upper[i] <= std::log10(radius);
+    }
+    rows.push_back({{"radius", radius},
+                    {"certified", percent(certified)},
+                    {"right", percent(right)},
+                    {"attacked", percent(attacked)}});
+  };
+  row(0.0);
+  for (const double radius : radii) row(radius);
+  return table({{"radius", "radius"},
+                {"certified", "certified"},
+                {"right", "and right"},
+                {"attacked", "attacked"}},
+               rows);
+}
+
+}  // namespace
+
+std::string certified_table(const std::vector<ordered_json>& records,
+                            const std::vector<double>& radii,
+                            const StackConstant& constant, bool quiet) {
+  if (records.empty()) return "";
+  const ordered_json& first = records.front();
+  const Sides sides = sides_of(records);
+  std::string text = fmt::format(
+      "{}: kind {}, mask causal, norm 2, from the input of layer 0 to the next "
+      "character; {} positions of {} ({})\n",
+      cell(first["model"]), cell(first["kind"]), records.size(),
+      cell(first["parameters"]["text"]), cell(first["parameters"]["split"]));
+  text += constant.logits
+              ? fmt::format(
+                    "constant to the logits, everywhere, from above: "
+                    "{}\n\n",
+                    number(constant.logits->log10()))
+              : fmt::format("no constant holds everywhere: {}\n\n",
+                            constant.unbounded);
+  text += quantiles(sides) + "\n" + shares(sides, radii);
+  if (quiet) return text;
+  text +=
+      "\nproved       no change of the embeddings within this radius changes "
+      "the prediction, however\n"
+      "             it is spread over the characters; quantiles over the "
+      "positions\n"
+      "attacked at  a change of this size does change it: found, and evaluated "
+      "in f64\n"
+      "certified    share of the positions whose radius is at least this; 'and "
+      "right': where the\n"
+      "             prediction is the next character of the text as well\n"
+      "attacked     share of the positions where a change of at most this size "
+      "was found; of the\n"
+      "             rest nothing is known at this radius\n";
+  if (first["lower"].is_null())
+    text += "Nothing is proved of l2-untied attention: every radius is 0.\n";
+  return text;
+}
+
+}  // namespace lipscope::cli

@@ -1,0 +1,244 @@
+// lipscope certify: how far the predictions of a trained model hold.
+
+#include <chrono>
+#include <cmath>
+#include <memory>
+
+#include "lipscope/cli/answer.h"
+#include "lipscope/cli/certified_table.h"
+#include "lipscope/cli/commands.h"
+#include "lipscope/cli/output.h"
+#include "lipscope/cli/text_piece.h"
+#include "lipscope/control/certifier.h"
+#include "lipscope/core/errors.h"
+#include "lipscope/core/parallel.h"
+#include "lipscope/io/sha256.h"
+#include "lipscope/train/model_folder.h"
+#include "lipscope/train/model_stack.h"
+
+namespace lipscope::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Options {
+  std::string folder;
+  TextPieceOptions text;
+  Index positions = 1000;
+  std::vector<double> radii = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3};
+  AttackOptions attack;
+  int threads = 0;
+  OutputOptions output;
+};
+
+void declare(CLI::App& app, Options& o) {
+  app.description(
+      "How far each prediction of a trained model holds. After every character "
+      "of a text the model\npredicts the next one; the question is how far the "
+      "embeddings of the characters up to there\n(the input of layer 0; "
+      "Frobenius norm of the change) must be moved for that to change.\n\n"
+      "  lower  PROVED: no change within this radius changes the prediction, "
+      "by constants of the\n         layers around the states they have\n"
+      "  upper  FOUND: a change of this size does change it, by an attack, "
+      "evaluated in f64\n\n"
+      "lower <= upper is checked at every position. Models with a small "
+      "constant (train --model l2\n--norm none --max-lipschitz L) have radii "
+      "of "
+      "use; ordinary ones get theirs in log10, and\nl2-untied has none that is "
+      "proved.\n\n"
+      "  lipscope certify runs/l2 --text shakespeare.txt --split test\n"
+      "  lipscope certify runs/dot --text shakespeare.txt --split test "
+      "--positions 200 --out dot.jsonl\n"
+      "  lipscope certify runs/l2 --text alice.txt --radii 0.01,0.1 --targets "
+      "0 --json");
+  app.add_option("DIR", o.folder, "what lipscope train made")->required();
+  declare_text_piece(app, o.text);
+  app.add_option("--positions", o.positions,
+                 "so many, from the beginning on; 0: all")
+      ->check(CLI::Range(Index{0}, Index{1} << 40))
+      ->capture_default_str();
+  app.add_option("--radii", o.radii,
+                 "radii at which positions are counted, separated by commas")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+
+  const char* group = "Attack";
+  app.add_option("--targets", o.attack.targets,
+                 "other characters tried, the nearest first; 0: no attack")
+      ->check(CLI::Range(0, 100000))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--restarts", o.attack.restarts,
+                 "more starts, at random changes")
+      ->check(CLI::Range(0, 100000))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--iterations", o.attack.iterations,
+                 "linearisations of a start, at most")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--seed", o.attack.seed, "of the restarts")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--threads", o.threads,
+                 "0: all cores; the numbers do not depend on it")
+      ->check(CLI::Range(0, 4096))
+      ->capture_default_str()
+      ->group(group);
+  declare_output(app, o.output);
+}
+
+// one prediction that is asked about
+struct Place {
+  std::shared_ptr<const Certifier::Sequence> sequence;
+  Index position = 0;  // in its sequence
+  Record record;       // the question, then the answer
+  const ordered_json* known = nullptr;
+};
+
+class Certifying final {
+ public:
+  explicit Certifying(Options options)
+      : o_(std::move(options)),
+        description_(read_description(o_.folder)),
+        model_(attention_model(description_.config)),
+        weights_(read_weights(weights_file(), model_.layout()).cast<double>()),
+        stack_(stack_of(model_, weights_)),
+        text_(characters_of(o_.text, description_.vocabulary)),
+        records_(o_.output) {}
+
+  int run() {
+    const Certifier certifier(stack_);
+    const auto all = static_cast<Index>(text_.size()) - 1;
+    const Index count = o_.positions == 0 ? all : std::min(o_.positions, all);
+    const Record question = question_of_all(certifier);
+    Progress progress(count, o_.output.quiet);
+    std::vector<ordered_json> lines;
+    Index done = 0;
+    for (const Batch& window :
+         all_windows(text_, 1, description_.config.context)) {
+      if (done == count) break;
+      const auto sequence = std::make_shared<const Certifier::Sequence>(
+          certifier.sequence(model_.embedded(weights_, window.characters,
+                                             {.length = window.length})));
+      // a window is the piece of work: its positions side by side
+      std::vector<Place> places(std::min(window.length, count - done));
+      for (Index i = 0; i < static_cast<Index>(places.size()); ++i) {
+        Place& p = places[i];
+        p.sequence = sequence;
+        p.position = i;
+        p.record = at_input(question, sequence->x.topRows(i + 1), done + i);
+        p.known = records_.find(p.record);
+      }
+      parallel_for(static_cast<Index>(places.size()), o_.threads, [&](Index i) {
+        if (!places[i].known) answer(certifier, window.targets[i], places[i]);
+      });
+      for (const Place& p : places) {
+        if (!p.known) records_.add(p.record);
+        lines.push_back(p.known ? *p.known : records_.shown().back());
+        progress.show(++done, "positions");
+      }
+    }
+    records_.print(certified_table(lines, o_.radii, stack_constant(stack_),
+                                   records_.quiet()));
+    return 0;
+  }
+
+ private:
+  static const LanguageModelConfig& attention_model(
+      const LanguageModelConfig& config) {
+    if (config.mixer == Mixer::lstm)
+      throw InputError(
+          "certify: this model is an LSTM; radii are proved for attention "
+          "(dot, l2, contractive-l2)");
+    return config;
+  }
+
+  std::filesystem::path weights_file() const {
+    return std::filesystem::path(o_.folder) / "model.safetensors";
+  }
+
+  // what the records of all positions have in common
+  Record question_of_all(const Certifier& certifier) const {
+    Record r;
+    r.command = "certify";
+    r.model = o_.folder;
+    r.model_sha256 = sha256_file(weights_file());
+    r.map = "model";
+    r.kind = name_of(description_.config.mixer);
+    r.mask = "causal";
+    r.norm = "2";
+    r.d = description_.config.width;
+    r.scope = "input";
+    r.dtype = "f64";
+    r.seed = o_.attack.seed;
+    r.parameters = {{"distance", "nearest change of the prediction"},
+                    {"from", "input of layer 0"},
+                    {"to", "next character"},
+                    {"text", o_.text.text},
+                    {"split", o_.text.piece},
+                    {"targets", o_.attack.targets},
+                    {"restarts", o_.attack.restarts},
+                    {"iterations", o_.attack.iterations}};
+    if (!certifier.bound().empty())
+      r.lower_by = "deviation(" + certifier.bound() + ")";
+    return r;
+  }
+
+  std::string character(Index c) const {
+    return description_.vocabulary.decode(
+        std::vector<int>{static_cast<int>(c)});
+  }
+
+  void answer(const Certifier& certifier, int next, Place& p) const {
+    const auto start = std::chrono::steady_clock::now();
+    AttackOptions how = o_.attack;
+    how.seed = Rng(o_.attack.seed).split(p.record.sample).next();
+    const Robustness found = certifier.at(*p.sequence, p.position, how);
+    const CertifiedRadius& c = found.certified;
+    Record& r = p.record;
+    r.details = {{"predicted", character(c.character)},
+                 {"next", character(next)},
+                 {"right", c.character == next},
+                 {"margin", c.margin},
+                 {"runner_up", character(c.runner_up)},
+                 {"lower_is", "proved"},
+                 {"upper_is", "found"}};
+    if (c.proved) {
+      r.lower = c.radius;
+      r.details["gain_log10"] = c.gain_log10;
+      if (std::isfinite(c.log10)) r.details["lower_log10"] = c.log10;
+    }
+    if (how.targets > 0) r.converged = found.attack.has_value();
+    if (found.attack) {
+      r.upper = found.attack->distance;
+      r.upper_log10 = std::log10(found.attack->distance);
+      r.upper_by = "attack";
+      r.steps = found.attack->evaluations;
+      r.details["becomes"] = character(found.attack->character);
+    }
+    r.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count();
+  }
+
+  Options o_;
+  ModelDescription description_;
+  LanguageModel<double> model_;
+  VectorOf<double> weights_;
+  Stack stack_;
+  std::vector<int> text_;
+  Records records_;
+};
+
+}  // namespace
+
+Run certify_command(CLI::App& app) {
+  const auto options = std::make_shared<Options>();
+  declare(app, *options);
+  return [options] { return Certifying(*options).run(); };
+}
+
+}  // namespace lipscope::cli

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "lipscope/train/corpus.h"
+
+namespace lipscope::cli {
+
+/// A text for a model of characters, or the piece that train makes of it.
+struct TextPieceOptions {
+  std::string text;  ///< FILE
+  std::string piece = "all";
+};
+
+void declare_text_piece(CLI::App& app, TextPieceOptions& options);
+
+/// Its characters as the model counts them. InputError for a character that it
+/// does not know, and for fewer than two.
+std::vector<int> characters_of(const TextPieceOptions& options,
+                               const Vocabulary& vocabulary);
+
+}  // namespace lipscope::cli

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "lipscope/control/stack_constant.h"
+#include "lipscope/operators/compose.h"
+
+namespace lipscope {
+
+/// The stack as a map of one sequence, from the input of layer 0 to the last
+/// hidden state after its norm; without the head.
+MapPtr<double> stack_map(const Stack& stack, int threads = 0);
+
+}  // namespace lipscope

@@ -1,0 +1,13 @@
+#pragma once
+
+namespace lipscope {
+
+/// The next double above x ≥ 0; 0 stays 0. One of these after a correctly
+/// rounded operation makes its result an upper bound.
+double above(double x);
+
+/// x (1 + 2⁻⁴⁴): above the exact result of up to a hundred operations that
+/// round to nearest, on numbers ≥ 0 and without subtraction.
+double well_above(double x);
+
+}  // namespace lipscope

@@ -1,0 +1,121 @@
+#include "lipscope/model/config_reader.h"
+
+#include <cmath>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/io/json_text.h"
+
+namespace lipscope {
+
+using nlohmann::json;
+
+ConfigReader::ConfigReader(std::string_view text, std::string where)
+    : where_(std::move(where)) {
+  values_ = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (values_.is_discarded())
+    throw InputError(fmt::format("{}: not valid JSON", where_));
+  if (!values_.is_object())
+    throw InputError(
+        fmt::format("{}: expected a JSON object at the top", where_));
+}
+
+const json* ConfigReader::find(std::initializer_list<const char*> keys) const {
+  for (const char* key : keys) {
+    const auto found = values_.find(key);
+    if (found != values_.end() && !found->is_null()) return &*found;
+  }
+  return nullptr;
+}
+
+const json& ConfigReader::need(const char* key) const {
+  const json* value = find(key);
+  if (value == nullptr) throw InputError(fmt::format("{}: no {}", where_, key));
+  return *value;
+}
+
+Index ConfigReader::count(std::initializer_list<const char*> keys,
+                          Index otherwise, Index most) const {
+  const json* value = find(keys);
+  if (value == nullptr) return otherwise;
+  if (!value->is_number_integer())
+    refuse(*keys.begin(), *value, "expected a whole number");
+  // unsigned numbers beyond int64 would wrap around
+  const bool fits =
+      value->is_number_unsigned()
+          ? value->get<std::uint64_t>() <= static_cast<std::uint64_t>(most)
+          : value->get<std::int64_t>() <= most;
+  if (!fits || value->get<std::int64_t>() < 1)
+    refuse(*keys.begin(), *value, fmt::format("expected 1 to {}", most));
+  return value->get<Index>();
+}
+
+Index ConfigReader::needed_count(const char* key, Index most) const {
+  need(key);
+  return count({key}, 1, most);
+}
+
+double ConfigReader::positive(const char* key, double otherwise) const {
+  const json* value = find(key);
+  if (value == nullptr) return otherwise;
+  return positive_number(key, *value);
+}
+
+double ConfigReader::positive_number(const char* key, const json& value) const {
+  if (!value.is_number() || !std::isfinite(value.get<double>()) ||
+      value.get<double>() <= 0)
+    refuse(key, value, "expected a positive number");
+  return value.get<double>();
+}
+
+bool ConfigReader::flag(const char* key, bool otherwise) const {
+  const json* value = find(key);
+  if (value == nullptr) return otherwise;
+  if (!value->is_boolean()) refuse(key, *value, "expected true or false");
+  return value->get<bool>();
+}
+
+std::string ConfigReader::text(const char* key, const char* otherwise) const {
+  const json* value = find(key);
+  if (value == nullptr) return otherwise;
+  if (!value->is_string()) refuse(key, *value, "expected a string");
+  return value->get<std::string>();
+}
+
+std::string ConfigReader::needed_text(const char* key) const {
+  need(key);
+  return text(key, "");
+}
+
+Activation ConfigReader::activation(const char* key,
+                                    const char* otherwise) const {
+  const std::string name = text(key, otherwise);
+  if (name == "gelu") return Activation::gelu;
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh")
+    return Activation::gelu_tanh;
+  if (name == "relu") return Activation::relu;
+  if (name == "silu" || name == "swish") return Activation::silu;
+  refuse(key, *find(key),
+         "gelu, gelu_new, gelu_pytorch_tanh, relu and silu can be read");
+}
+
+void ConfigReader::refuse_if(const char* key, const char* what) const {
+  const json* value = find(key);
+  if (value == nullptr || (value->is_boolean() && !value->get<bool>())) return;
+  refuse(key, *value, fmt::format("{} is not supported", what));
+}
+
+void ConfigReader::refuse_unless(const char* key, bool expected,
+                                 const char* what) const {
+  if (flag(key, expected) != expected)
+    refuse(key, *find(key), fmt::format("{} is not supported", what));
+}
+
+void ConfigReader::refuse(const char* key, const json& value,
+                          const std::string& why) const {
+  throw InputError(fmt::format(
+      "{}: {} is {}; {}", where_, key,
+      printable(value.dump(-1, ' ', true, json::error_handler_t::replace)),
+      why));
+}
+
+}  // namespace lipscope

@@ -1,0 +1,124 @@
+#include "lipscope/model/language_model_config.h"
+
+#include <stdexcept>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/model/config_reader.h"
+
+namespace lipscope {
+namespace {
+
+// the one of `all` whose name stands under the key
+template <class Enum, std::size_t n>
+Enum named(const ConfigReader& r, const char* key, const Enum (&all)[n]) {
+  const std::string name = r.needed_text(key);
+  std::string expected;
+  for (const Enum e : all) {
+    if (name_of(e) == name) return e;
+    expected += (expected.empty() ? "expected " : ", ") + name_of(e);
+  }
+  r.refuse(key, r.need(key), expected);
+}
+
+constexpr NormPlace norm_places[] = {NormPlace::post, NormPlace::pre,
+                                     NormPlace::none};
+
+}  // namespace
+
+std::string name_of(Mixer mixer) {
+  switch (mixer) {
+    case Mixer::dot:
+      return "dot";
+    case Mixer::l2:
+      return "l2";
+    case Mixer::l2_untied:
+      return "l2-untied";
+    case Mixer::contractive_l2:
+      return "contractive-l2";
+    case Mixer::lstm:
+      return "lstm";
+  }
+  throw std::invalid_argument("name_of: no such mixer");
+}
+
+Kind attention_kind(Mixer mixer) {
+  switch (mixer) {
+    case Mixer::dot:
+      return Kind::dot;
+    case Mixer::l2_untied:
+      return Kind::l2_untied;
+    case Mixer::l2:
+    case Mixer::contractive_l2:
+      return Kind::l2;
+    case Mixer::lstm:
+      break;
+  }
+  throw std::invalid_argument("attention_kind: an LSTM has no attention");
+}
+
+std::string name_of(NormPlace place) {
+  switch (place) {
+    case NormPlace::post:
+      return "post";
+    case NormPlace::pre:
+      return "pre";
+    case NormPlace::none:
+      return "none";
+  }
+  throw std::invalid_argument("name_of: no such place of a norm");
+}
+
+void require_sound(const LanguageModelConfig& c) {
+  require(c.characters >= 2, "language model: {} characters in its vocabulary",
+          c.characters);
+  require(c.layers >= 1, "language model: {} layers", c.layers);
+  require(c.context >= 1, "language model: a context of {}", c.context);
+  require(c.width >= 1 && c.heads >= 1 && c.hidden >= 1,
+          "language model: width {}, {} heads, {} hidden", c.width, c.heads,
+          c.hidden);
+  require(c.mixer == Mixer::lstm || c.width % c.heads == 0,
+          "language model: width {} does not divide into {} heads", c.width,
+          c.heads);
+  if (!c.contraction) return;
+  require(*c.contraction > 0.0 && *c.contraction < 1.0,
+          "language model: a contraction of {} is not between 0 and 1",
+          *c.contraction);
+  require(c.mixer == Mixer::contractive_l2 && c.norm == NormPlace::none,
+          "language model: with a contraction it is contractive-l2 without "
+          "norms, not {} with norm {}",
+          name_of(c.mixer), name_of(c.norm));
+}
+
+LanguageModelConfig parse_language_model_config(std::string_view text,
+                                                const std::string& where) {
+  const ConfigReader r(text, where);
+  if (r.needed_text("model_type") != "lipscope")
+    r.refuse("model_type", r.need("model_type"),
+             "expected lipscope: a model that lipscope trained");
+  LanguageModelConfig c;
+  c.mixer = named(r, "mixer", all_mixers);
+  c.layers = r.needed_count("num_layers", most_layers);
+  c.width = r.needed_count("width", most_wide);
+  c.context = r.needed_count("context", most_wide);
+  if (c.mixer != Mixer::lstm) {
+    c.heads = r.needed_count("num_heads", most_wide);
+    c.hidden = r.needed_count("mlp_width", most_wide);
+    r.need("activation");
+    c.activation = r.activation("activation", "gelu");
+    c.norm = named(r, "norm", norm_places);
+    if (r.find("contraction") != nullptr)
+      c.contraction = r.positive("contraction", 1.0);
+  }
+  const nlohmann::json& characters = r.need("characters");
+  if (!characters.is_array())
+    r.refuse("characters", characters, "expected a list of code points");
+  c.characters = static_cast<Index>(characters.size());
+  try {
+    require_sound(c);
+  } catch (const std::invalid_argument& wrong) {
+    throw InputError(fmt::format("{}: {}", where, wrong.what()));
+  }
+  return c;
+}
+
+}  // namespace lipscope

@@ -1,0 +1,64 @@
+#include "lipscope/theory/attention_constants.h"
+
+#include <cmath>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/theory/kim21.h"
+#include "lipscope/theory/l2_kernel.h"
+#include "lipscope/theory/own.h"
+
+namespace lipscope {
+
+AttentionConstants::AttentionConstants(const AttentionWeights& weights,
+                                       Kind kind, Mask mask)
+    : kind_(kind), mask_(mask) {
+  require(kind == Kind::dot || kind == Kind::l2 || kind == Kind::l2_untied,
+          "attention constants: {} attention", name_of(kind));
+  require_sound(weights, kind);
+  if (kind == Kind::l2_untied) return;
+  layer_ = layer_heads(weights, {}, true);
+  std::vector<L2HeadNorms> norms;
+  for (const HeadWeights& h : layer_.heads)
+    if (kind == Kind::dot)
+      dot_.push_back(head_norms(h, {1.0, {}}, false));
+    else
+      norms.push_back(l2_head_norms(h));
+  if (kind == Kind::l2) {
+    l2_ =
+        kim21_weight_factor(norms) * layer_.output *
+        well_above(1.0 / std::sqrt(static_cast<double>(weights.query_width())));
+    l2_path_ = smaller(l2_, l2_path_factor(l2_path_norms(layer_.heads)));
+  }
+  layer_.heads.clear();
+}
+
+std::optional<AttentionGain> AttentionConstants::over(Index n,
+                                                      double radius) const {
+  if (kind_ == Kind::l2_untied) return std::nullopt;
+  if (kind_ == Kind::l2) {
+    const Magnitude row = own_l2_token(kim21_phi_inverse(n), 1);
+    return AttentionGain{l2_kernel(n, mask_) * l2_path_, row * l2_,
+                         row * l2_path_};
+  }
+  HeadBounds two, token;
+  for (const HeadNorms& h : dot_) {
+    const ScoreSizes sizes = sizes_over_ball(h, radius);
+    const Magnitude of_two =
+        mask_ == Mask::causal ? own_causal(sizes, n) : own_ball(sizes, n);
+    const Magnitude of_token = own_token(sizes);
+    two.alone.push_back(of_two * h.value);
+    two.projected.push_back(of_two * h.projected);
+    token.alone.push_back(of_token * h.value);
+    token.projected.push_back(of_token * h.projected);
+  }
+  const Magnitude largest = together(layer_, token);
+  return AttentionGain{together(layer_, two), largest, largest};
+}
+
+std::string AttentionConstants::name() const {
+  return kind_ == Kind::l2    ? own_l2_token_statement.name
+         : kind_ == Kind::dot ? own_token_statement.name
+                              : "";
+}
+
+}  // namespace lipscope

@@ -1,0 +1,175 @@
+#include "lipscope/control/deviation.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lipscope/core/rng.h"
+#include "lipscope/theory/kim21.h"
+#include "tests/support/stack_map.h"
+
+namespace lipscope {
+namespace {
+
+Matrix scalar(double a) { return Matrix::Constant(1, 1, a); }
+
+NormWeights some_norm(Index d, const Rng& rng) {
+  return {.gain = Vector::Ones(d) + 0.3 * flatten(gaussian(1, d, rng.split(0))),
+          .bias = 0.2 * flatten(gaussian(1, d, rng.split(1))),
+          .epsilon = 1e-5};
+}
+
+// two layers of two heads, three features, random weights
+Stack some_stack(Kind kind, NormPlace place, std::uint64_t seed) {
+  const Index d = 4;
+  Stack stack{.kind = kind, .context = 5};
+  for (std::uint64_t l = 0; l < 2; ++l) {
+    const Rng rng = Rng(seed).split(l);
+    LayerWeights w;
+    w.attention.heads = 2;
+    w.attention.query = 0.6 * gaussian(d, d, rng.split(0));
+    if (kind != Kind::l2) w.attention.key = 0.6 * gaussian(d, d, rng.split(1));
+    w.attention.value = 0.6 * gaussian(d, d, rng.split(2));
+    w.attention.output = 0.6 * gaussian(d, d, rng.split(3));
+    w.mlp = {.up = 0.5 * gaussian(d, 6, rng.split(4)),
+             .down = 0.5 * gaussian(6, d, rng.split(5)),
+             .up_bias = flatten(gaussian(1, 6, rng.split(6)))};
+    w.mask = Mask::causal;
+    w.norm = place;
+    if (place != NormPlace::none) {
+      w.attention_norm = some_norm(d, rng.split(7));
+      w.mlp_norm = some_norm(d, rng.split(8));
+    }
+    stack.layers.push_back(std::move(w));
+  }
+  if (place == NormPlace::pre)
+    stack.last_norm = some_norm(d, Rng(seed).split(9));
+  return stack;
+}
+
+// the change of size r that moves the last state most, by steps along the
+// gradient from a random one
+double largest_move(const Map<double>& map, const Matrix& x, double r,
+                    Rng rng) {
+  const Index n = x.rows(), d = x.cols();
+  const Matrix before = map(x);
+  Matrix delta = gaussian(n, d, rng);
+  double best = 0.0;
+  for (int step = 0; step < 12; ++step) {
+    delta *= r / delta.norm();
+    const Matrix at = x + delta;
+    const Vector moved = (map(at) - before).row(n - 1).transpose();
+    best = std::max(best, moved.norm() / delta.norm());
+    Matrix cotangent = Matrix::Zero(n, d);
+    cotangent.row(n - 1) = moved.transpose();
+    const Vector g = map.linearize(at)->apply_adjoint(flatten(cotangent));
+    delta = unflatten(g, n, d);
+  }
+  return best;
+}
+
+TEST(Deviation, IsWorkedByHandForOneFeature) {
+  // d = 1, n = 3: attention (4p + 1)·2²·3·½ = 6(4p + 1), MLP 2·3 with relu
+  LayerWeights w;
+  w.attention.query = scalar(2);
+  w.attention.value = scalar(3);
+  w.attention.output = scalar(0.5);
+  w.mlp = {.up = scalar(2), .down = scalar(3), .activation = Activation::relu};
+  w.norm = NormPlace::none;
+  w.mask = Mask::causal;
+  const Matrix x = (Matrix(3, 1) << 0.5, -1, 2).finished();
+  Stack stack{.layers = {w}, .context = 3};
+  const double p = kim21_phi_inverse(3);
+  const Deviation one(stack);
+  EXPECT_NEAR(one.gain(one.at(x), 3, 0.1)->value(), (1 + 6 * (4 * p + 1)) * 7,
+              1e-6);
+  EXPECT_EQ(one.name(), "own_l2_token");
+  // a token by itself: p = 0
+  EXPECT_NEAR(one.gain(one.at(x), 1, 0.1)->value(), 49, 1e-6);
+
+  // two features, LayerNorm of gain 2 after both: the variances are those of
+  // what is summed, less what a change of 0.1 can take from them
+  w.attention.query = w.attention.value = Matrix::Identity(2, 2);
+  w.attention.output = Matrix::Zero(2, 2);
+  w.mlp = {.up = Matrix::Zero(2, 1), .down = Matrix::Zero(1, 2)};
+  w.norm = NormPlace::post;
+  w.attention_norm = {.gain = Vector::Constant(2, 2.0), .epsilon = 0.25};
+  w.mlp_norm = w.attention_norm;
+  stack.layers = {w};
+  const Deviation normed(stack);
+  const Matrix y = (Matrix(1, 2) << 3, -1).finished();  // σ = 2
+  const double first =
+      2 / std::sqrt(std::pow(2 - 0.1 / std::sqrt(2.0), 2) + 0.25);
+  const double sigma = 2 * 2 / std::sqrt(4.25);  // after the first norm
+  const double second =
+      2 / std::sqrt(std::pow(sigma - 0.1 * first / std::sqrt(2.0), 2) + 0.25);
+  EXPECT_NEAR(normed.gain(normed.at(y), 1, 0.1)->value(), first * second, 1e-6);
+}
+
+TEST(Deviation, IsNeverExceededByWhatAChangeDoes) {
+  for (const Kind kind : {Kind::dot, Kind::l2})
+    for (const NormPlace place :
+         {NormPlace::none, NormPlace::pre, NormPlace::post})
+      for (std::uint64_t seed = 0; seed < 6; ++seed) {
+        const Stack stack = some_stack(kind, place, seed);
+        const Deviation deviation(stack);
+        const MapPtr<double> map = stack_map(stack, 1);
+        const Matrix x = gaussian(5, 4, Rng(seed).split(20));
+        const StatesAlong states = deviation.at(x);
+        EXPECT_LT((states.last - (*map)(x)).norm(), 1e-12 * states.last.norm());
+        double before = 0.0;
+        for (const double r : {1e-4, 0.05, 0.5, 3.0})
+          for (const Index n : {1, 5}) {
+            const double above = deviation.gain(states, n, r)->log10();
+            EXPECT_LE(std::log10(largest_move(*map, x.topRows(n), r,
+                                              Rng(seed).split(21))),
+                      above)
+                << name_of(kind) << " " << name_of(place) << " " << r;
+            if (n == 5) {
+              EXPECT_GE(above, before);
+              before = above;
+            }
+          }
+      }
+}
+
+TEST(Deviation, IsNearWhereThereIsLittleToLose) {
+  // one token, one head, one feature wide: products of norms are exact
+  LayerWeights w;
+  w.attention.query = scalar(1);
+  w.attention.value = scalar(1);
+  w.attention.output = scalar(1);
+  w.mlp = {.up = scalar(1), .down = scalar(1), .activation = Activation::relu};
+  w.norm = NormPlace::none;
+  w.mask = Mask::causal;
+  const Stack stack{.layers = {w, w}, .context = 1};
+  const Deviation deviation(stack);
+  const double above = deviation.gain(deviation.at(scalar(1)), 1, 0.1)->value();
+  const double found =
+      largest_move(*stack_map(stack, 1), scalar(1), 0.1, Rng(1));
+  EXPECT_NEAR(found, 16.0, 1e-9);
+  EXPECT_NEAR(above, 16.0, 1e-6);
+}
+
+TEST(Deviation, OfABeginningDoesNotLookAtTheRest) {
+  for (const Kind kind : {Kind::dot, Kind::l2})
+    for (const NormPlace place :
+         {NormPlace::none, NormPlace::pre, NormPlace::post}) {
+      const Deviation deviation(some_stack(kind, place, 1));
+      const Matrix x = gaussian(5, 4, Rng(2));
+      for (const Index n : {1, 3})
+        EXPECT_NEAR(deviation.gain(deviation.at(x), n, 0.1)->log10(),
+                    deviation.gain(deviation.at(x.topRows(n)), n, 0.1)->log10(),
+                    1e-9);
+    }
+}
+
+TEST(Deviation, SaysNothingOfUntiedL2) {
+  const Deviation deviation(some_stack(Kind::l2_untied, NormPlace::post, 1));
+  const StatesAlong states = deviation.at(gaussian(5, 4, Rng(2)));
+  EXPECT_FALSE(deviation.gain(states, 5, 1e-9));
+  EXPECT_EQ(deviation.name(), "");
+}
+
+}  // namespace
+}  // namespace lipscope
