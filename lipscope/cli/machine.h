@@ -4,7 +4,14 @@
 
 namespace lipscope::cli {
 
-/// A field of /proc/cpuinfo, of the first core; "unknown" where there is none.
+/// The first value of a field in /proc/cpuinfo, or "unknown".
 std::string cpu_field(const std::string& name);
+
+/// In words: its processor and how many cores.
+std::string this_machine();
+
+/// As it was typed, as far as that is known: arguments that a shell would take
+/// apart stand in quotes.
+std::string command_line();
 
 }  // namespace lipscope::cli

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "lipscope/cli/machine.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/report/table.h"
 
@@ -14,13 +15,15 @@ namespace {
 
 using nlohmann::ordered_json;
 
+}  // namespace
+
 void print_out(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
       std::fflush(stdout) != 0)
     throw RunError("standard output cannot be written");
 }
 
-void check(const ordered_json& record) {
+void check_sides(const ordered_json& record) {
   if (consistent(record)) return;
   const auto text = [&](const char* field) {
     return cell(record.value(field, ordered_json(nullptr)));
@@ -33,7 +36,12 @@ void check(const ordered_json& record) {
       text("n"), text("sample")));
 }
 
-}  // namespace
+ordered_json with_provenance(ordered_json record) {
+  static const std::string line = command_line(), machine = this_machine();
+  record["command_line"] = line;
+  record["machine"] = machine;
+  return record;
+}
 
 void declare_output(CLI::App& app, OutputOptions& o) {
   const char* group = "Output";
@@ -67,7 +75,7 @@ const ordered_json* Records::find(const Record& question) const {
   if (answered_.empty()) return nullptr;
   const auto at = answered_.find(question_of(to_json(question)));
   if (at == answered_.end()) return nullptr;
-  check(at->second);
+  check_sides(at->second);
   return &at->second;
 }
 
@@ -82,10 +90,10 @@ void Records::add(const GrowthRecord& record) {
 
 void Records::add(const Record& record) {
   const ordered_json json = to_json(record);
-  if (journal_) journal_->append(json);
+  if (journal_) journal_->append(with_provenance(json));
   if (options_.json) print_out(json.dump() + "\n");
   shown_.push_back(json);
-  check(json);
+  check_sides(json);
 }
 
 void Records::print(const std::string& text) const {

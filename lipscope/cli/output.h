@@ -60,6 +60,16 @@ class Violation : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Throws Violation, with what the record says, if it is not consistent.
+void check_sides(const nlohmann::ordered_json& record);
+
+/// A record as it goes into a file: with the command line and the machine that
+/// it is from.
+nlohmann::ordered_json with_provenance(nlohmann::ordered_json record);
+
+/// To standard output, now. RunError if it cannot be written.
+void print_out(const std::string& text);
+
 /// A bar on standard error: drawn if that is a terminal, silent otherwise.
 class Progress {
  public:

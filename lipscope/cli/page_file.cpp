@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <span>
-#include <thread>
 
 #include "lipscope/cli/machine.h"
 #include "lipscope/cli/output.h"
@@ -29,9 +28,7 @@ void declare_page_file(CLI::App& app, PageFileOptions& o, int least, int most) {
 }
 
 void write_page_file(const PageFileOptions& o, bool compare) {
-  Page page({.compare = compare,
-             .machine = fmt::format("{}, {} cores", cpu_field("model name"),
-                                    std::thread::hardware_concurrency())});
+  Page page({.compare = compare, .machine = this_machine()});
   std::size_t contradictions = 0;
   for (const std::string& file : o.files) {
     page.begin_file(file);

@@ -35,10 +35,10 @@ ordered_json head_of(const Record& r, const std::string& command) {
           {"model_sha256", or_null(r.model_sha256)},
           {"layer", or_null(r.layer)},
           {"head", r.head ? ordered_json(*r.head) : ordered_json("all")},
-          {"map", r.map},
-          {"kind", r.kind},
-          {"mask", r.mask},
-          {"norm", r.norm}};
+          {"map", or_null(r.map)},
+          {"kind", or_null(r.kind)},
+          {"mask", or_null(r.mask)},
+          {"norm", or_null(r.norm)}};
 }
 
 }  // namespace
@@ -50,6 +50,7 @@ ordered_json to_json(const Record& r) {
                                     {"upper", r.upper},
                                     {"upper_log10", r.upper_log10},
                                     {"upper_whp", r.upper_whp},
+                                    {"value", r.value},
                                     {"residual", r.residual}})
     require_finite(name, value);
   ordered_json json = head_of(r, r.command);
@@ -72,6 +73,10 @@ ordered_json to_json(const Record& r) {
                {"dtype", or_null(r.dtype)},
                {"seed", r.seed},
                {"seconds", r.seconds}});
+  if (!r.value_of.empty()) {
+    json["value_of"] = r.value_of;
+    json["value"] = or_null(r.value);
+  }
   if (!r.parameters.empty()) json["parameters"] = r.parameters;
   if (!r.details.empty()) json["details"] = r.details;
   return json;
@@ -99,11 +104,11 @@ ordered_json to_json(const GrowthRecord& g) {
 std::string question_of(const ordered_json& record) {
   ordered_json question;
   for (const char* field :
-       {"schema",     "command", "version", "model",  "model_sha256",
-        "layer",      "head",    "map",     "kind",   "mask",
-        "norm",       "n",       "d",       "sample", "radius_max",
-        "radius_rms", "delta",   "scope",   "dtype",  "seed",
-        "parameters"})
+       {"schema",     "command",   "version", "model",  "model_sha256",
+        "layer",      "head",      "map",     "kind",   "mask",
+        "norm",       "n",         "d",       "sample", "radius_max",
+        "radius_rms", "delta",     "scope",   "dtype",  "seed",
+        "value_of",   "parameters"})
     question[field] =
         record.contains(field) ? record[field] : ordered_json(nullptr);
   return question.dump();

@@ -31,6 +31,11 @@ struct Record {
   std::optional<double> upper_whp, delta;
   std::string scope;
 
+  /// A number that is no constant, as a loss is: what it is, with its unit,
+  /// which belongs to the question, and the number. Absent in other records.
+  std::string value_of;
+  std::optional<double> value;
+
   std::optional<double> residual;
   std::optional<Index> steps;
   bool converged = true;

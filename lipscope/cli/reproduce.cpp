@@ -1,5 +1,6 @@
 // lipscope reproduce: a figure or table of the papers, made again.
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 
@@ -42,6 +43,8 @@ void declare(CLI::App& app, Options& o) {
       "\n  lipscope reproduce kim-tightness\n"
       "  lipscope reproduce castin-adversarial --model gpt2/ --out "
       "adversarial.jsonl\n"
+      "  lipscope reproduce kim-charlm --text shakespeare.txt --out "
+      "charlm.jsonl --resume\n"
       "  lipscope reproduce mass-splitting --full --json");
   app.add_option("NAME", o.name, "the experiment; list: name them all")
       ->capture_default_str();
@@ -52,7 +55,8 @@ void declare(CLI::App& app, Options& o) {
       ->type_name("DIR");
   app.add_option("--text", o.text,
                  "a text that the model reads (castin-real), or that models "
-                 "learn (robustness-histogram; without it, a generated one)")
+                 "learn (kim-charlm, kim-stability, robustness-histogram; "
+                 "without it, a generated one)")
       ->type_name("FILE");
   const char* group = "How hard to try";
   app.add_flag("--full", o.experiment.full,
@@ -90,10 +94,37 @@ ordered_json object_of(const NamedNumbers& numbers) {
   return object;
 }
 
+// values that are no constants: a line for each x, a column for each series
+std::string value_table(const Figure& figure,
+                        const std::vector<ordered_json>& rows) {
+  std::vector<Column> columns = {{"x", figure.x_name}};
+  std::vector<ordered_json> lines;
+  bool starred = false;
+  for (const ordered_json& row : rows) {
+    const std::string series = row["series"];
+    const auto is_series = [&](const Column& c) { return c.title == series; };
+    if (std::none_of(columns.begin() + 1, columns.end(), is_series))
+      columns.push_back({"of " + series, series});
+    const auto same_x = [&](const ordered_json& l) {
+      return l["x"] == row["x"];
+    };
+    auto line = std::find_if(lines.begin(), lines.end(), same_x);
+    if (line == lines.end())
+      line = lines.insert(lines.end(), ordered_json{{"x", row["x"]}});
+    const bool converged = row["status"] == "converged";
+    starred = starred || !converged;
+    (*line)["of " + series] = cell(row["value"]) + (converged ? "" : " *");
+  }
+  return figure.y_name + ":\n" + table(columns, lines) +
+         (starred ? "* not converged\n" : "");
+}
+
 std::string figure_table(const Figure& figure,
                          const std::vector<ordered_json>& rows, bool quiet) {
   std::string text = figure.title + "\n";
   if (!quiet) text += figure.explanation + "\n";
+  if (rows.front().contains("value_of"))
+    return text + "\n" + value_table(figure, rows) + "\n";
   return text + "\n" +
          table({{"series", "series"},
                 {"x", figure.x_name},
@@ -167,6 +198,7 @@ class Reproducing final {
          },
          [&](const Row& of, const GrowthFit& fit) {
            records_.add(GrowthRecord{asked(of), fit});
+           drawn_[at_].fits.push_back(records_.fits().back());
          },
          [&](const std::string& doing) { progress_->show(done_, doing); }});
     progress_.reset();
@@ -175,9 +207,19 @@ class Reproducing final {
   }
 
  private:
+  // a figure with what is in it
+  struct Drawn {
+    Figure figure;
+    std::vector<ordered_json> rows, fits;
+  };
+
   void open(const Figure& figure) {
-    print();
-    figure_ = figure;
+    const auto known = std::find_if(
+        drawn_.begin(), drawn_.end(),
+        [&](const Drawn& d) { return d.figure.name == figure.name; });
+    at_ = static_cast<std::size_t>(known - drawn_.begin());
+    if (known != drawn_.end()) return;
+    drawn_.push_back({figure, {}, {}});
     Record r;
     r.command = "reproduce";
     r.seed = o_.experiment.seed;
@@ -200,7 +242,7 @@ class Reproducing final {
     r.layer = row.layer;
     r.head = row.head;
     r.map = row.map;
-    r.kind = name_of(row.kind);
+    r.kind = row.mixer.empty() ? name_of(row.kind) : row.mixer;
     r.mask = name_of(row.mask);
     r.norm = row.norm;
     r.n = row.n;
@@ -209,9 +251,11 @@ class Reproducing final {
     r.scope = row.scope;
     r.dtype = row.dtype;
     r.seed = o_.experiment.seed;
-    r.parameters = {{"experiment", figure_.name},
+    r.value_of = row.value_of;
+    const Figure& figure = drawn_[at_].figure;
+    r.parameters = {{"experiment", figure.name},
                     {"series", row.series},
-                    {"x_name", figure_.x_name},
+                    {"x_name", figure.x_name},
                     {"x", row.x}};
     if (text_sha256_) r.parameters["text_sha256"] = *text_sha256_;
     r.parameters.update(object_of(row.parameters));
@@ -220,7 +264,7 @@ class Reproducing final {
 
   std::optional<double> ask(const Row& question, const Answer& answer) {
     progress_->show(done_, fmt::format("{} at {} = {:.4g}", question.series,
-                                       figure_.x_name, question.x));
+                                       drawn_[at_].figure.x_name, question.x));
     Record r = asked(question);
     if (const ordered_json* known = records_.find(r)) {
       keep(*known);
@@ -233,6 +277,7 @@ class Reproducing final {
       r.upper = row.upper;
       r.upper_log10 = row.upper_log10;
       r.upper_by = row.upper_by;
+      r.value = row.value;
       r.residual = row.residual;
       if (row.steps > 0) r.steps = row.steps;
       r.converged = row.converged;
@@ -244,7 +289,7 @@ class Reproducing final {
       keep(records_.shown().back());
     }
     ++done_;
-    const ordered_json& lower = rows_.back()["lower"];
+    const ordered_json& lower = drawn_[at_].rows.back()["lower"];
     return lower.is_null() ? std::nullopt : std::optional(lower.get<double>());
   }
 
@@ -255,19 +300,14 @@ class Reproducing final {
     if (record["upper"].is_null() && record["upper_log10"].is_number())
       record["upper"] =
           fmt::format("10^{:.1f}", record["upper_log10"].get<double>());
-    rows_.push_back(std::move(record));
+    drawn_[at_].rows.push_back(std::move(record));
   }
 
-  // the figure that is complete, and the fits to it
-  void print() {
-    const std::vector<ordered_json>& all = records_.fits();
-    const std::vector<ordered_json> fits(
-        all.begin() + static_cast<std::ptrdiff_t>(fits_printed_), all.end());
-    fits_printed_ = all.size();
-    if (!rows_.empty())
-      records_.print(figure_table(figure_, rows_, records_.quiet()) +
-                     growth_table(fits, records_.quiet()) + "\n");
-    rows_.clear();
+  void print() const {
+    for (const auto& [figure, rows, fits] : drawn_)
+      if (!rows.empty())
+        records_.print(figure_table(figure, rows, records_.quiet()) +
+                       growth_table(fits, records_.quiet()) + "\n");
   }
 
   Options o_;
@@ -276,9 +316,8 @@ class Reproducing final {
   std::optional<Subject> subject_;
   std::unique_ptr<Progress> progress_;
   std::optional<std::string> text_sha256_;
-  Figure figure_;
-  std::vector<ordered_json> rows_;  // of this figure
-  std::size_t fits_printed_ = 0;
+  std::vector<Drawn> drawn_;  // in the order in which they were opened
+  std::size_t at_ = 0;        // the one that is open
   Index done_ = 0;
 };
 

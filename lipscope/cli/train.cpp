@@ -9,6 +9,7 @@
 
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/output.h"
+#include "lipscope/cli/training_records.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/io/atomic_file.h"
 #include "lipscope/io/sha256.h"
@@ -44,10 +45,12 @@ void declare(CLI::App& app, Options& o) {
       "Train a character-level language model whose attention is dot-product, "
       "L2 (tied or not)\nor contractive L2, or an LSTM, and watch its "
       "constants. DIR then holds config.json,\nmodel.safetensors (the best "
-      "weights by validation loss) and metrics.jsonl.\n\n"
+      "weights by validation loss) and metrics.jsonl: losses, constants\nand "
+      "gradient norms as records, which report draws.\n\n"
       "  lipscope train shakespeare.txt --out runs/l2 --model l2 --steps 2000\n"
       "  lipscope train shakespeare.txt --out runs/l2 --model l2 --steps 4000 "
       "--resume\n"
+      "  lipscope report runs/l2/metrics.jsonl\n"
       "  lipscope train shakespeare.txt --out runs/inv --invertible "
       "--context 256\n"
       "  lipscope train book.txt --out runs/small --layers 2 --width 64 "
@@ -188,7 +191,7 @@ void declare(CLI::App& app, Options& o) {
   app.add_flag("--resume", o.run.resume,
                "go on from the last checkpoint in DIR, if there is one")
       ->group(group);
-  app.add_flag("--json", o.json, "print the lines of metrics.jsonl, no table")
+  app.add_flag("--json", o.json, "print the records of metrics.jsonl, no table")
       ->group(group);
   app.add_flag("--quiet", o.quiet, "no progress bar")->group(group);
 }
@@ -224,17 +227,15 @@ ordered_json told(const Options& o, const std::string& text) {
   return json;
 }
 
-std::string row_of(const ordered_json& line) {
+std::string row_of(const Evaluation& e) {
   double lower = 0.0;
-  for (const ordered_json& layer : line["attention"])
-    lower = std::max(lower, layer["lower"].get<double>());
+  for (const LayerConstant& c : e.attention)
+    lower = std::max(lower, c.measured.lower);
   return fmt::format(
-      "{:>8} {:>10.4f} {:>10.4f} {:>8.4f} {:>9.3g} {:>10} {:>9.0f}\n",
-      line["step"].get<Index>(), line["train_nll"].get<double>(),
-      line["valid_nll"].get<double>(), line["valid_bpc"].get<double>(),
-      line["gradient_norm"].get<double>(),
-      line["attention"].empty() ? "-" : fmt::format("{:.4g}", lower),
-      line["characters_per_second"].get<double>());
+      "{:>8} {:>10.4f} {:>10.4f} {:>8.4f} {:>9.3g} {:>10} {:>9.0f}\n", e.step,
+      e.train_nll, e.valid_nll, e.valid_nll / std::numbers::ln2,
+      e.gradient_norm, e.attention.empty() ? "-" : fmt::format("{:.4g}", lower),
+      e.characters_per_second);
 }
 
 // --invertible says what mixes and where norms stand
@@ -275,10 +276,16 @@ RunSummary train_shown(Options o, const std::string& folder,
     fmt::print("{:>8} {:>10} {:>10} {:>8} {:>9} {:>10} {:>9}\n", "step",
                "batch nll", "valid nll", "bpc", "|grad|", "attention",
                "chars/s");
-  o.run.seen = [&](const ordered_json& line) {
-    fmt::print("{}", o.json ? line.dump() + "\n" : row_of(line));
+  o.run.seen = [&](const Evaluation& seen) {
+    if (!o.json) fmt::print("{}", row_of(seen));
     std::fflush(stdout);
   };
+  o.run.metrics =
+      training_metrics({.folder = folder,
+                        .model = o.model,
+                        .seed = o.training.seed,
+                        .limited = o.training.limits.lipschitz.has_value()},
+                       o.json);
   return train_in_folder(folder, description, corpus, o.training, o.run);
 }
 
@@ -331,13 +338,7 @@ int run(Options& o) {
   if (o.cost) cost = cost_of_limit(o, summary, text, corpus);
 
   if (o.json) {
-    ordered_json line = {{"steps", summary.steps},
-                         {"best_step", summary.best_step},
-                         {"best_valid_nll", summary.best_valid_nll},
-                         {"test_nll", summary.test_nll}};
-    if (summary.promised) line["certified"] = summary.promised->certified;
-    if (cost) line["cost"] = *cost;
-    fmt::print("{}\n", line.dump());
+    if (cost) print_out(cost->dump() + "\n");
     return 0;
   }
   fmt::print(
@@ -360,9 +361,10 @@ int run(Options& o) {
   if (!o.quiet && o.model.mixer != Mixer::lstm && o.run.measured_characters > 0)
     fmt::print(
         "'attention' is the largest constant of a layer from below: map attn, "
-        "causal, 2-norm, at the\nfirst {} characters of validation text; each "
-        "layer's, with its bound from above, is in\n{}/metrics.jsonl\n",
-        std::min(o.run.measured_characters, o.model.context), o.folder);
+        "causal, 2-norm, at the\nfirst {1} characters of validation text; each "
+        "layer's, with its bound from above, is in\n{0}/metrics.jsonl, which "
+        "'lipscope report {0}/metrics.jsonl' draws\n",
+        o.folder, std::min(o.run.measured_characters, o.model.context));
   return 0;
 }
 

@@ -24,8 +24,9 @@ struct Figure {
 
 using NamedNumbers = std::vector<std::pair<std::string, double>>;
 
-/// One point of a curve: a question, and its answer from below, from above, or
-/// both where they speak of the same thing.
+/// One point of a curve: a question, and its answer: a constant from below,
+/// from above, or both where they speak of the same thing, or a value that is
+/// no constant.
 struct Row {
   std::string series;  ///< the curve
   double x = 0.0;      ///< the place on it
@@ -33,6 +34,7 @@ struct Row {
   std::optional<Index> layer = {}, head = {};
   std::string map = "attn";
   Kind kind = Kind::dot;
+  std::string mixer = {};  ///< of a model that learns, in place of the kind
   Mask mask = Mask::none;
   std::string norm = "2";
   Index n = 0, d = 0;
@@ -40,11 +42,13 @@ struct Row {
   std::string scope = "input";
   std::string dtype = "f64";     ///< in which the tokens were made
   NamedNumbers parameters = {};  ///< what else is asked
+  std::string value_of = {};     ///< what the value is, with its unit
 
   std::optional<double> lower = {};
   std::string lower_by = {};
   std::optional<double> upper = {}, upper_log10 = {};
   std::string upper_by = {};
+  std::optional<double> value = {};  ///< on neither side, as a loss is
   std::optional<double> residual = {};
   Index steps = 0;
   bool converged = true;
@@ -55,7 +59,8 @@ using Answer = std::function<void(Row& row)>;
 
 /// What an experiment writes into.
 struct Notebook {
-  /// The rows that follow belong to this figure.
+  /// The rows that follow belong to this figure; one that was opened before
+  /// goes on.
   std::function<void(const Figure&)> open;
   /// A question with what would answer it. Whether that is called, and when, is
   /// for the notebook to say: it may know the answer, or count the questions.
@@ -100,6 +105,14 @@ void kim_tightness(const ExperimentOptions& options, const Notebook& notebook);
 /// Residual attention inverted by fixed point: tied L2 and Contractive-L2
 /// attention against dot-product [Kim21].
 void kim_inversion(const ExperimentOptions& options, const Notebook& notebook);
+
+/// Models of characters that learn a text, an LSTM and transformers with
+/// dot-product, L2 and Contractive-L2 attention, against their depth [Kim21].
+void kim_charlm(const ExperimentOptions& options, const Notebook& notebook);
+
+/// The transformers of these at a fixed learning rate without warm-up: from
+/// which depth on they do not learn [Kim21].
+void kim_stability(const ExperimentOptions& options, const Notebook& notebook);
 
 /// X = (0, t, −t): dot-product attention has no Lipschitz constant, tied L2
 /// attention has one [Kim21].

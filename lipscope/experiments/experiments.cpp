@@ -12,6 +12,14 @@ const std::vector<Experiment>& experiments() {
        "residual L2 attention is inverted by fixed point, dot-product "
        "attention on wide inputs is not [Kim21]",
        false, false, false, kim_inversion},
+      {"kim-charlm",
+       "models of characters learn a text: LSTM, dot-product, L2 and "
+       "Contractive-L2 attention against depth [Kim21]",
+       false, true, true, kim_charlm},
+      {"kim-stability",
+       "at a fixed learning rate without warm-up deep dot-product models do "
+       "not learn, L2 models do [Kim21]",
+       false, true, true, kim_stability},
       {"dot-product-unbounded",
        "at X = (0, t, -t) dot-product attention reacts like t^2, L2 attention "
        "does not [Kim21]",

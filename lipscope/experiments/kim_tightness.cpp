@@ -33,9 +33,9 @@ void kim_tightness(const ExperimentOptions& o, const Notebook& book) {
   AttentionWeights one = scalar_head(1.0, 1.0);
   one.key = Matrix();
   const std::vector<Index> lengths = {3, 5, 9, 21, 51, 101, 201, 501, 1001};
-  const Index longest_search = o.full ? 1001 : 201;
-  const Index restarts = o.full ? 50 : 8;
   for (const Index n : lengths) {
+    // beyond 201 tokens an ascent takes seconds: from the closed form alone
+    const Index restarts = o.full ? 50 : n <= 201 ? 8 : 0;
     const std::optional<Bound> above =
         best_bound(bounds(one, {.kind = Kind::l2, .n = n}), "inf");
     Row row{.series = "closed form",
@@ -55,7 +55,6 @@ void kim_tightness(const ExperimentOptions& o, const Notebook& book) {
       r.details.emplace_back("p", (above->value - 1.0) / 4.0);
       answer_above(r, above);
     });
-    if (n > longest_search) continue;
     row.series = "best found";
     row.parameters = {{"restarts", static_cast<double>(restarts)}};
     book.ask(row, [&](Row& r) {

@@ -55,6 +55,17 @@ double gradient_norm(const VectorOf<float>& gradients, Index begin, Index size,
   return std::sqrt(squares.sum());
 }
 
+double layer_gradient_norm(const Layout& layout,
+                           const VectorOf<float>& gradients, Index layer) {
+  const std::string prefix = fmt::format("h.{}.", layer);
+  double squares = 0.0;
+  for (const Layout::Tensor& t : layout.tensors())
+    if (t.name.starts_with(prefix))
+      squares +=
+          std::pow(gradient_norm(gradients, t.slot.offset, t.slot.size()), 2);
+  return std::sqrt(squares);
+}
+
 double Schedule::at(Index t) const {
   const double steps = static_cast<double>(t);
   const double risen = static_cast<double>(std::max<Index>(1, warmup));

@@ -28,6 +28,10 @@ void adamw_step(const Layout& layout, VectorOf<float>& weights,
 double gradient_norm(const VectorOf<float>& gradients, Index begin, Index size,
                      int threads = 1);
 
+/// |g|₂ of all tensors of a layer, those with "h.3." in front of their names.
+double layer_gradient_norm(const Layout& layout,
+                           const VectorOf<float>& gradients, Index layer);
+
 /// How the rate goes: a linear warm-up over the first `warmup` steps, then as
 /// 1/√t, or as it is.
 struct Schedule {

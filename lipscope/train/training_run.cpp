@@ -2,14 +2,12 @@
 
 #include <chrono>
 #include <cmath>
-#include <numbers>
 #include <span>
 
 #include "lipscope/core/errors.h"
 #include "lipscope/io/atomic_file.h"
 #include "lipscope/io/journal.h"
 #include "lipscope/io/json_text.h"
-#include "lipscope/train/layer_constants.h"
 
 namespace lipscope {
 namespace {
@@ -33,62 +31,20 @@ void require_same_run(const fs::path& folder,
           shown(now.value(key, ordered_json()))));
 }
 
-// what was seen up to the checkpoint; what came after it is done again
+// What was seen up to the checkpoint. What came after it is done again, and the
+// end of a run that now goes on was none.
 void cut_metrics(const fs::path& path, Index step) {
   if (!fs::exists(path)) return;
   std::string kept;
   read_journal(path, [&](const ordered_json& line) {
-    if (line.value("step", Index{0}) <= step) kept += line.dump() + "\n";
+    const ordered_json asked = line.value("parameters", ordered_json::object());
+    if (step > 0 && asked.value("x", 0.0) <= static_cast<double>(step) &&
+        asked.value("split", "") != "test")
+      kept += line.dump() + "\n";
   });
   AtomicFile file(path);
   file.write(std::as_bytes(std::span(kept)));
   file.commit();
-}
-
-ordered_json to_json(const LayerConstant& c) {
-  ordered_json json = {{"layer", c.layer},
-                       {"map", "attn"},
-                       {"mask", "causal"},
-                       {"norm", "2"},
-                       {"n", c.n},
-                       {"radius_max", c.radius},
-                       {"lower", c.measured.lower},
-                       {"lower_by", c.measured.lower_by},
-                       {"scope", "at this input"},
-                       {"residual", c.measured.residual},
-                       {"converged", c.measured.converged}};
-  json["upper"] = nullptr;
-  if (c.above) {
-    json["upper"] = c.above->value;
-    json["upper_log10"] = c.above->log10;
-    json["upper_by"] = c.above->name;
-    json["upper_scope"] = c.above->scope;
-  }
-  return json;
-}
-
-ordered_json to_json(const PromisedConstant& c, Index context) {
-  return {{"from", "input of layer 0"},
-          {"to", "logits"},
-          {"mask", "causal"},
-          {"norm", "2"},
-          {"n", context},
-          {"upper", c.certified},
-          {"upper_by", "stack_constant"},
-          {"scope", c.scope},
-          {"limit", c.limit},
-          {"longest_token", c.longest_token}};
-}
-
-// |g| of all tensors of a layer, "h.3." in front of their names
-double layer_gradient_norm(const Layout& layout, const VectorOf<float>& g,
-                           Index layer) {
-  const std::string prefix = fmt::format("h.{}.", layer);
-  double squares = 0.0;
-  for (const Layout::Tensor& t : layout.tensors())
-    if (t.name.starts_with(prefix))
-      squares += std::pow(gradient_norm(g, t.slot.offset, t.slot.size()), 2);
-  return std::sqrt(squares);
 }
 
 class Run {
@@ -109,7 +65,13 @@ class Run {
   }
 
   RunSummary run() {
-    Journal metrics(folder_ / "metrics.jsonl", Journal::Mode::append);
+    Journal journal(folder_ / "metrics.jsonl", Journal::Mode::append);
+    const Metrics& metrics = options_.metrics;
+    const auto write = [&](const Metrics::Lines& lines) {
+      for (const ordered_json& line : lines) journal.append(line);
+      if (metrics.written) metrics.written(lines);
+    };
+    if (at_.state.step == 0 && metrics.begin) write(metrics.begin());
     RunSummary summary;
     auto start = std::chrono::steady_clock::now();
     double characters = 0;
@@ -124,9 +86,10 @@ class Run {
 
       const std::chrono::duration<double> spent =
           std::chrono::steady_clock::now() - start;
-      const ordered_json line = evaluate(report, characters / spent.count());
-      metrics.append(line);
-      if (options_.seen) options_.seen(line);
+      Evaluation seen = evaluate(report);
+      seen.characters_per_second = characters / spent.count();
+      if (metrics.evaluated) write(metrics.evaluated(seen));
+      if (options_.seen) options_.seen(seen);
       write_checkpoint(folder_, layout(), at_);
       start = std::chrono::steady_clock::now();
       characters = 0;
@@ -136,11 +99,13 @@ class Run {
     summary.best_step = at_.best_step;
     summary.best_valid_nll = at_.best_nll.value_or(NAN);
     summary.test_nll = NAN;
+    summary.test_characters = static_cast<Index>(corpus_.test.size()) - 1;
     if (summary.finished) {
       const VectorOf<float> best = read_weights(best_file(), layout());
       summary.test_nll =
           mean_nll(trainer_.model(), best, corpus_.test, threads_);
       summary.promised = require_within(limits_, trainer_.model(), best);
+      if (metrics.ended) write(metrics.ended(summary));
     }
     return summary;
   }
@@ -165,7 +130,7 @@ class Run {
     cut_metrics(folder_ / "metrics.jsonl", at_.state.step);
   }
 
-  ordered_json evaluate(const StepReport& report, double speed) {
+  Evaluation evaluate(const StepReport& report) {
     LanguageModel<float>& model = trainer_.model();
     const VectorOf<float>& weights = at_.state.weights;
     // before anything is written: weights that break a promise are not kept
@@ -177,29 +142,27 @@ class Run {
       at_.best_nll = nll;
       at_.best_step = at_.state.step;
     }
-    ordered_json line = {{"step", at_.state.step},
-                         {"train_nll", report.nll},
-                         {"valid_nll", nll},
-                         {"valid_bpc", nll / std::numbers::ln2},
-                         {"best_step", at_.best_step},
-                         {"learning_rate", report.rate},
-                         {"gradient_norm", report.gradient_norm},
-                         {"characters_per_second", speed}};
-    if (promised) line["constant"] = to_json(*promised, model.config().context);
-    ordered_json norms = ordered_json::array();
+    Evaluation seen{
+        .step = at_.state.step,
+        .train_nll = report.nll,
+        .train_characters = trainer_.batch() * model.config().context,
+        .valid_nll = nll,
+        .valid_characters = static_cast<Index>(corpus_.valid.size()) - 1,
+        .best_step = at_.best_step,
+        .rate = report.rate,
+        .gradient_norm = report.gradient_norm};
+    seen.promised = promised;
     for (Index i = 0; i < model.config().layers; ++i)
-      norms.push_back(layer_gradient_norm(layout(), trainer_.gradients(), i));
-    line["layer_gradient_norms"] = std::move(norms);
-    line["attention"] = ordered_json::array();
+      seen.layer_gradient_norms.push_back(
+          layer_gradient_norm(layout(), trainer_.gradients(), i));
     const Index n =
         std::min(options_.measured_characters, model.config().context);
     if (n > 0)
-      for (const LayerConstant& c : layer_constants(
-               model, weights,
-               std::span(corpus_.valid).first(static_cast<std::size_t>(n)),
-               {.tolerance = 1e-3, .threads = threads_}))
-        line["attention"].push_back(to_json(c));
-    return line;
+      seen.attention = layer_constants(
+          model, weights,
+          std::span(corpus_.valid).first(static_cast<std::size_t>(n)),
+          {.tolerance = 1e-3, .threads = threads_});
+    return seen;
   }
 
   fs::path folder_;

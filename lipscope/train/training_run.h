@@ -2,10 +2,51 @@
 
 #include <filesystem>
 #include <functional>
+#include <vector>
 
+#include "lipscope/train/layer_constants.h"
 #include "lipscope/train/model_folder.h"
 
 namespace lipscope {
+
+/// What was seen after a step. Losses are in nats for each character.
+struct Evaluation {
+  Index step = 0;
+  double train_nll = 0.0;      ///< of the step's batch, before the step
+  Index train_characters = 0;  ///< that were predicted in it
+  double valid_nll = 0.0;      ///< of the validation text
+  Index valid_characters = 0;
+  Index best_step = 0;  ///< of the least validation loss so far
+  double rate = 0.0;
+  double gradient_norm = 0.0;  ///< of the batch, before clipping
+  std::vector<double> layer_gradient_norms;
+  std::vector<LayerConstant> attention;  ///< empty if it is not measured
+  double characters_per_second = 0.0;
+  /// Of these weights, where the constant of the whole model is limited.
+  std::optional<PromisedConstant> promised = {};
+};
+
+/// How a run ended.
+struct RunSummary {
+  Index steps = 0, best_step = 0;
+  double best_valid_nll = 0.0, test_nll = 0.0;  ///< both of the best weights
+  Index test_characters = 0;
+  bool finished = true;  ///< false if keep_going ended it
+  /// Of the best weights, where the constant is limited and the run finished.
+  std::optional<PromisedConstant> promised = {};
+};
+
+/// What goes into metrics.jsonl; the caller says how it is written down. Any of
+/// these may be empty. In a line, "parameters" has the step as "x", and
+/// "split": "test" if it is of the end: a run that goes on from a checkpoint
+/// takes away lines of later steps and of an end, to write them again.
+struct Metrics {
+  using Lines = std::vector<nlohmann::ordered_json>;
+  std::function<Lines()> begin;  ///< ahead of all others
+  std::function<Lines(const Evaluation&)> evaluated;
+  std::function<Lines(const RunSummary&)> ended;  ///< of a finished run
+  std::function<void(const Lines&)> written;      ///< these are on the disk
+};
 
 struct RunOptions {
   Index steps = 1000;
@@ -15,26 +56,18 @@ struct RunOptions {
   /// Called after every step with how many are done; false ends the run after a
   /// checkpoint. May be empty.
   std::function<bool(Index done, const StepReport& report)> keep_going = {};
-  /// Called with every line that goes into metrics.jsonl. May be empty.
-  std::function<void(const nlohmann::ordered_json& line)> seen = {};
-};
-
-/// How a run ended.
-struct RunSummary {
-  Index steps = 0, best_step = 0;
-  double best_valid_nll = 0.0, test_nll = 0.0;  ///< both of the best weights
-  bool finished = true;  ///< false if keep_going ended it
-  /// Of the best weights, where the constant is limited and the run finished.
-  std::optional<PromisedConstant> promised;
+  /// Called after every evaluation. May be empty.
+  std::function<void(const Evaluation&)> seen = {};
+  Metrics metrics = {};
 };
 
 /// Trains the model of the description on the corpus and keeps its folder (see
-/// model_folder.h). At every evaluation a line goes into metrics.jsonl: the
-/// validation loss, the batch's, the gradient's norm and that of each layer,
-/// and, at the first characters of the validation text, the constant of each
-/// layer's attention from below and from above; where the constant of the whole
-/// model is limited, its certified value. RunError, and nothing written, if
-/// weights are found outside their limits.
+/// model_folder.h). An evaluation has the validation loss, the batch's, the
+/// gradient's norm and that of each layer, and, at the first characters of the
+/// validation text, the constant of each layer's attention from below and from
+/// above; where the constant of the whole model is limited, its certified
+/// value. RunError, and nothing written, if weights are found outside their
+/// limits.
 ///
 /// InputError for a folder that has a run already and is not to be resumed, or
 /// whose run was told something else. A resumed run ends in the same bits as

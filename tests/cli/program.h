@@ -85,9 +85,11 @@ inline std::vector<nlohmann::json> json_lines(const std::string& text) {
   return records;
 }
 
-/// A record without what differs from run to run.
+/// A record without what differs from run to run, and from file to screen.
 inline nlohmann::json without_times(nlohmann::json record) {
   record.erase("seconds");
+  for (const char* of_the_run : {"command_line", "machine"})
+    record.erase(of_the_run);
   if (record.contains("details")) record["details"].erase("upper_seconds");
   return record;
 }

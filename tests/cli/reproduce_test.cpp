@@ -33,8 +33,8 @@ TEST(ReproduceCommand, ListsTheExperiments) {
     EXPECT_EQ(o.code, 0) << o.err;
     for (const std::string name :
          {"kim-tightness", "kim-inversion", "dot-product-unbounded",
-          "castin-adversarial", "castin-meanfield", "large-radius",
-          "layer-norm", "mass-splitting"})
+          "kim-charlm", "kim-stability", "castin-adversarial",
+          "castin-meanfield", "large-radius", "layer-norm", "mass-splitting"})
       EXPECT_NE(o.out.find(name), std::string::npos) << name;
   }
 }
@@ -46,6 +46,15 @@ TEST(ReproduceCommand, RefusesWhatItDoesNotKnow) {
                  {"somewhere", "reads no model"});
   expect_refusal(test::lipscope("reproduce layer-norm --model /no/such/dir"), 2,
                  {"/no/such/dir"});
+  expect_refusal(test::lipscope("reproduce kim-charlm --text /no/such/text"), 2,
+                 {"/no/such/text"});
+  expect_refusal(test::lipscope("reproduce layer-norm --steps 3"), 2,
+                 {"--steps 3", "nothing learns"});
+  const Folder folder;
+  std::ofstream(folder / "empty.txt").flush();
+  expect_refusal(
+      test::lipscope("reproduce kim-charlm --text " + (folder / "empty.txt")),
+      2, {"empty.txt", "is empty"});
 }
 
 // J_11 = 2t²/3 + 1/3: 67 at t = 10, 6667 at t = 100
@@ -162,6 +171,57 @@ TEST(ReproduceCommand, ANormLayerKeepsTheConstantBounded) {
     if (r["parameters"].contains("series")) {
       EXPECT_TRUE(r["upper"].is_number()) << r;
     }
+}
+
+// A run that was cut goes on with what is missing; tables have a line for each
+// x, figures that were left and opened again are one.
+TEST(ReproduceCommand, LearningGoesOnWhereItWasCut) {
+  const Folder folder;
+  {
+    std::ofstream text(folder / "text.txt");
+    for (int i = 0; i < 80; ++i) text << "a river runs by the hill. ";
+  }
+  const std::string out = folder / "rows.jsonl";
+  const std::string run = "reproduce kim-charlm --steps 2 --threads 1 --text " +
+                          (folder / "text.txt") + " --resume --out " + out;
+  const Outcome whole = test::lipscope(run);
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  const std::string written = test::contents(out);
+  const auto lines = test::json_lines(written);
+  ASSERT_EQ(lines.size(), 5u + 4u * 5u * (2u + 1u));
+  for (const json& r : lines) {
+    EXPECT_TRUE(r["lower"].is_null());
+    EXPECT_NE(r["command_line"].get<std::string>().find(run),
+              std::string::npos);
+    EXPECT_NE(r["machine"].get<std::string>().find(" cores"),
+              std::string::npos);
+    if (!r["parameters"].contains("series")) continue;
+    EXPECT_EQ(r["value_of"], "loss in nats a character");
+    EXPECT_GT(r["value"].get<double>(), 0.0);
+    EXPECT_TRUE(r["parameters"]["text_sha256"].is_string());
+  }
+  const json last = at(lines, "lstm", 4, "kim-charlm");
+  EXPECT_EQ(last["kind"], "lstm");
+  EXPECT_EQ(last["scope"], "the test text");
+
+  std::ofstream(out) << written.substr(0, written.size() / 2);
+  const Outcome again = test::lipscope(run);
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.out, whole.out);
+  auto resumed = test::json_lines(test::contents(out));
+  ASSERT_EQ(resumed.size(), lines.size());
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    EXPECT_EQ(test::without_times(resumed[i]), test::without_times(lines[i]));
+  // layers over five models, four lines
+  const std::size_t head = whole.out.find("contractive-l2\n");
+  EXPECT_NE(head, std::string::npos) << whole.out;
+  EXPECT_EQ(whole.out.find("Models of characters against their depth"),
+            whole.out.rfind("Models of characters against their depth"));
+
+  // another text is another question
+  std::ofstream(folder / "text.txt", std::ios::app) << "a hill.";
+  ASSERT_EQ(test::lipscope(run).code, 0);
+  EXPECT_GT(test::json_lines(test::contents(out)).size(), lines.size());
 }
 
 TEST(ReproduceCommand, ResumesAndPrintsTheSameTable) {

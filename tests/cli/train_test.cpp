@@ -2,14 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <map>
+
 #include "tests/cli/program.h"
 
 namespace lipscope::test {
 namespace {
 
-const char* const small =
-    " --layers 1 --width 8 --heads 2 --context 8 --batch 2 --eval-every 5 "
-    "--threads 1 --measure 8 --quiet";
+const std::string sizes =
+    " --width 8 --heads 2 --context 8 --batch 2 --eval-every 5 --threads 1 "
+    "--measure 8 --quiet";
+const std::string small = sizes + " --layers 1";
 
 std::string text_file(const Folder& folder) {
   std::ofstream text(folder / "text.txt");
@@ -25,22 +29,84 @@ TEST(Train, LeavesAFolderThatEvalAndSampleRead) {
                                    " --model l2 --steps 10 --json" + small);
   ASSERT_EQ(trained.code, 0) << trained.err;
   const auto lines = json_lines(trained.out);
-  ASSERT_EQ(lines.size(), 3u);
-  EXPECT_EQ(lines[1]["step"], 10);
-  EXPECT_LE(lines[1]["attention"][0]["lower"].get<double>(),
-            lines[1]["attention"][0]["upper"].get<double>());
-  EXPECT_EQ(lines[1]["layer_gradient_norms"].size(), 1u);
+  EXPECT_EQ(lines, json_lines(contents(out + "/metrics.jsonl")));
 
   const Outcome judged = lipscope("eval " + out + " --text " + text +
                                   " --split test --json --threads 1");
   ASSERT_EQ(judged.code, 0) << judged.err;
-  EXPECT_EQ(json_lines(judged.out)[0]["nll"], lines[2]["test_nll"]);
+  EXPECT_EQ(lines.back()["parameters"]["split"], "test");
+  EXPECT_EQ(json_lines(judged.out)[0]["nll"], lines.back()["value"]);
+  EXPECT_EQ(json_lines(judged.out)[0]["characters"],
+            lines.back()["details"]["characters"]);
 
   const Outcome written =
       lipscope("sample " + out + " --prompt river --length 7 --threads 1");
   ASSERT_EQ(written.code, 0) << written.err;
   EXPECT_EQ(written.out.size(), 13u);
   EXPECT_EQ(written.out.substr(0, 5), "river");
+}
+
+// Three figures; two evaluations of two layers, each with two losses, three
+// gradient norms and two constants; the end.
+TEST(Train, WritesRecordsThatSayWhatTheyAre) {
+  const Folder folder;
+  const std::string text = text_file(folder);
+  for (const std::string model : {"dot", "l2", "l2-untied", "contractive-l2"}) {
+    const Outcome trained =
+        lipscope("train " + text + " --out " + (folder / model) + " --model " +
+                 model + " --steps 10 --json --layers 2" + sizes);
+    ASSERT_EQ(trained.code, 0) << trained.err;
+    const auto lines = json_lines(trained.out);
+    ASSERT_EQ(lines.size(), 3u + 2u * (2 + 3 + 2) + 1u);
+    std::map<std::string, int> counted;
+    double squares = 0.0;
+    for (const auto& r : lines) {
+      EXPECT_EQ(r["schema"], 1);
+      EXPECT_EQ(r["command"], "train");
+      EXPECT_EQ(r["kind"], model);
+      EXPECT_EQ(r["mask"], "causal");
+      const auto& asked = r["parameters"];
+      if (!asked.contains("x")) continue;
+      EXPECT_EQ(asked["x_name"], "step");
+      EXPECT_TRUE(asked["x"] == 5 || asked["x"] == 10) << r;
+      if (r.contains("value")) {
+        EXPECT_TRUE(r["lower"].is_null() && r["upper"].is_null()) << r;
+        EXPECT_GT(r["value"].get<double>(), 0.0);
+        ++counted[r["value_of"]];
+        const bool of_layer = r["layer"].is_number();
+        if (r["norm"] == "2" && asked["x"] == 10)
+          squares += (of_layer ? -1 : 1) * std::pow(double(r["value"]), 2);
+        continue;
+      }
+      ++counted["constant"];
+      EXPECT_EQ(r["map"], "attn");
+      EXPECT_EQ(r["norm"], "2");
+      EXPECT_EQ(r["n"], 8);
+      EXPECT_EQ(r["d"], 8);
+      EXPECT_EQ(r["scope"], "input");
+      EXPECT_GT(r["radius_max"].get<double>(), 0.0);
+      EXPECT_GT(r["lower"].get<double>(), 0.0);
+      EXPECT_EQ(r["lower_by"], "dense-svd");
+      if (model == "l2-untied") {
+        EXPECT_TRUE(r["upper"].is_null()) << r;
+        continue;
+      }
+      EXPECT_LE(r["lower"].get<double>(), r["upper"].get<double>());
+      EXPECT_TRUE(r["upper_by"].is_string());
+      EXPECT_EQ(r["details"]["upper_scope"].get<std::string>().rfind("ball", 0),
+                model == "dot" ? 0 : std::string::npos);
+    }
+    EXPECT_EQ(counted["constant"], 4);
+    EXPECT_EQ(counted["loss in nats a character"], 5);
+    EXPECT_EQ(counted["norm of the gradient before clipping"], 6);
+    // what is not a layer's is that of embeddings and head
+    EXPECT_GT(squares, 0.0);
+
+    const Outcome page =
+        lipscope("report " + (folder / model) + "/metrics.jsonl --out " +
+                 (folder / "page.html"));
+    EXPECT_EQ(page.code, 0) << page.err;
+  }
 }
 
 TEST(Train, RefusesBadInputByName) {

@@ -35,12 +35,14 @@ TEST(Experiments, AskEachQuestionOnceAndSayWhatItIsAbout) {
           place += fmt::format(" | {} {:.17g}", name, value);
         EXPECT_TRUE(seen.insert(place).second) << place << " stands twice";
         EXPECT_EQ(figure.rfind(e.name, 0), 0u) << figure;
-        EXPECT_FALSE(r.series.empty() || r.model.empty() || r.scope.empty() ||
-                     r.norm.empty())
+        EXPECT_FALSE(r.series.empty() || r.model.empty() || r.scope.empty())
             << place;
+        // a constant is in a norm, and a value says what it is
+        EXPECT_NE(r.norm.empty(), r.value_of.empty()) << place;
         EXPECT_GE(r.n, 1) << place;
         EXPECT_GE(r.d, 1) << place;
-        EXPECT_FALSE(r.lower || r.upper) << place << " has an answer";
+        EXPECT_FALSE(r.lower || r.upper || r.value)
+            << place << " has an answer";
       }
       EXPECT_FALSE(seen.empty()) << e.name;
     }

@@ -400,6 +400,23 @@ class PageTest(unittest.TestCase):
         self.assertEqual([y for _, y in up], [2.8522, 5.1605, 9.5906])
         self.assertEqual(self.browser.run("return Chart.getChart(document.querySelector('canvas')).options.scales.y.title.text"), "inf-norm")
 
+    def test_where_records_come_from_is_said_once(self):
+        self.show([made.record(sample=k, command_line="lipscope measure --random 'd=8 x'", machine="a machine, 2 cores") for k in range(3)])
+        said = self.text("#provenance")
+        self.assertEqual(said.count("lipscope measure --random 'd=8 x'"), 1)
+        self.assertIn("Measured ona machine, 2 cores", said)
+        self.assertNotIn("a machine", self.text("#records"))
+
+    def test_values_that_are_no_constants_are_drawn_on_no_side(self):
+        self.show(made.losses())
+        self.assertEqual(self.text("h1"), "runs/l2: losses")
+        curves = self.points(self.browser.run("return document.querySelector('canvas').id"))
+        self.assertEqual(curves[1], [[10, 2.8], [20, 2.7]])
+        datasets = "return Chart.getChart(document.querySelector('canvas')).data.datasets"
+        self.assertEqual(self.browser.run(f"{datasets}.map((d) => d.label)"), [f"model {k}" for k in range(5)])
+        self.assertEqual(len(set(self.browser.run(f"{datasets}.map((d) => d.borderColor)"))), 5)
+        self.assertEqual(self.browser.run(f"{datasets}.map((d) => d.borderDash.length)"), [0] * 5)
+
     def test_a_cloud_of_points_has_no_line_but_its_fit(self):
         self.show(made.cloud())
         chart = "Chart.getChart(document.querySelector('canvas')).data.datasets"

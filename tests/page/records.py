@@ -16,7 +16,7 @@ def record(**fields):
         "upper_by": None, "upper_whp": None, "delta": 1e-10, "scope": "input",
         "residual": 1e-6, "steps": 20, "status": "converged", "dtype": "f32", "seed": 0, "seconds": 0.5,
     }
-    unknown = set(fields) - set(usual) - {"parameters", "details"}
+    unknown = set(fields) - set(usual) - {"parameters", "details", "value_of", "value", "command_line", "machine"}
     assert not unknown, unknown
     return {**usual, **fields}
 
@@ -108,6 +108,16 @@ def cloud():
     fit = {"schema": 1, "command": "growth", "model": "m", "layer": 0, "head": "all", "exponent": 0.5, "constant": 1.5,
            "exponent_low": 0.4, "exponent_high": 0.6, "points": 4, "parameters": asked}
     return [first] + points + [fit]
+
+
+def losses():
+    """Values that are no constants, of more series than a palette of four has colours."""
+    first = record(command="train", lower=None, n=0, parameters={"experiment": "runs/l2, losses"},
+                   details={"title": "runs/l2: losses", "y_name": "nats a character", "log_x": False, "log_y": False})
+    return [first] + [record(command="train", lower=None, lower_by=None, norm=None, value_of="loss in nats a character",
+                             value=3.0 - k / 10 - step / 100,
+                             parameters={"experiment": "runs/l2, losses", "series": f"model {k}", "x_name": "step", "x": step})
+                      for k in range(5) for step in (20, 10)]
 
 
 def many(count):

@@ -24,8 +24,26 @@ ModelDescription description(Mixer mixer = Mixer::l2) {
 
 const TrainingOptions training{.batch = 4, .dropout = 0.1, .threads = 1};
 
+// a line ahead, one for each evaluation, one at the end
+const Metrics metrics{
+    .begin =
+        [] {
+          return Metrics::Lines{{{"title", "a run"}}};
+        },
+    .evaluated =
+        [](const Evaluation& e) {
+          return Metrics::Lines{
+              {{"parameters", {{"x", e.step}}}, {"nll", e.valid_nll}}};
+        },
+    .ended =
+        [](const RunSummary& s) {
+          return Metrics::Lines{
+              {{"parameters", {{"x", s.steps}, {"split", "test"}}}}};
+        }};
+
 RunSummary run(const std::filesystem::path& folder, RunOptions options) {
   options.eval_every = 4;
+  options.metrics = metrics;
   return train_in_folder(folder, description(), corpus(), training, options);
 }
 
@@ -83,25 +101,53 @@ TEST(TrainingRun, GoesOnToTheSameBits) {
   }
   const RunSummary summary = run(parts.path(), {.steps = 12, .resume = true});
   EXPECT_EQ(summary.steps, 12);
-  for (const char* file : {"model.safetensors", "checkpoint-12.safetensors"})
+  for (const char* file :
+       {"model.safetensors", "checkpoint-12.safetensors", "metrics.jsonl"})
     EXPECT_EQ(read_file(parts / file), read_file(whole / file)) << file;
 
   std::vector<Index> steps;
   std::ifstream lines(parts / "metrics.jsonl");
-  for (std::string line; std::getline(lines, line);)
-    steps.push_back(nlohmann::json::parse(line)["step"]);
-  EXPECT_EQ(steps, (std::vector<Index>{4, 8, 12}));
+  for (std::string line; std::getline(lines, line);) {
+    const auto parsed = nlohmann::json::parse(line);
+    steps.push_back(
+        parsed.value("parameters", nlohmann::json::object()).value("x", -1));
+  }
+  EXPECT_EQ(steps, (std::vector<Index>{-1, 4, 8, 12, 12}));
   // config, model, metrics, state and one checkpoint
   EXPECT_EQ(parts.entries(), 5);
+}
+
+TEST(TrainingRun, WritesItsEndOnceHoweverOftenItGoesOn) {
+  const TemporaryFolder whole, longer;
+  run(whole.path(), {.steps = 12});
+  for (const Index steps : {8, 8, 12})
+    run(longer.path(), {.steps = steps, .resume = true});
+  EXPECT_EQ(read_file(longer / "metrics.jsonl"),
+            read_file(whole / "metrics.jsonl"));
+}
+
+// killed between the lines of an evaluation and its checkpoint
+TEST(TrainingRun, TakesAwayLinesOfStepsThatAreDoneAgain) {
+  const TemporaryFolder whole, killed;
+  run(whole.path(), {.steps = 8});
+  for (const Index at : {4, 8}) {
+    RunOptions options{.steps = 8, .resume = true};
+    options.seen = [&](const Evaluation& e) {
+      if (e.step == at) throw RunError("killed");
+    };
+    EXPECT_THROW(run(killed.path(), options), RunError);
+  }
+  run(killed.path(), {.steps = 8, .resume = true});
+  EXPECT_EQ(read_file(killed / "metrics.jsonl"),
+            read_file(whole / "metrics.jsonl"));
 }
 
 TEST(TrainingRun, KeepsTheBestWeights) {
   const TemporaryFolder folder;
   double best = INFINITY;
   const RunSummary summary =
-      run(folder.path(), {.steps = 20, .seen = [&](const auto& line) {
-                            best = std::min(
-                                best, line["valid_nll"].template get<double>());
+      run(folder.path(), {.steps = 20, .seen = [&](const Evaluation& seen) {
+                            best = std::min(best, seen.valid_nll);
                           }});
   LanguageModel<float> model(tiny(Mixer::l2, corpus()));
   const auto weights =

@@ -81,11 +81,11 @@ const rangeRow = (i, name) =>
 
 // Curves: [{name, points: [{x, y, i}], dashed, dots, line, colour, colours}]; x and y are logarithms where
 // the axis is.
+const palette = ["below", "whp", "above", "muted", "fifth", "sixth"];
 function curveFigure({id, label, curves, x, y, caption, height = 340, legend, head, rows, tip}) {
-  const palette = ["below", "whp", "above", "muted"];
   const total = curves.reduce((sum, c) => sum + c.points.length, 0);
   const lines = curves.map((c, k) => ({
-                             colourName: palette[k % 4],
+                             colourName: palette[k % palette.length],
                              ...c,
                              points: thinned(c.points, Math.ceil(drawnAtMost / Math.max(1, curves.length)))
                            }));

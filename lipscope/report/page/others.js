@@ -200,24 +200,21 @@ function experimentSection(name, records) {
   const [logX, logY] = [about.log_x === true, about.log_y === true];
   const scaled = (v, log) => (v === null ? null : log ? log10Of(v) : v);
   const curves = [];
-  const palette = ["below", "whp", "above", "muted"];
   let k = 0;
   for (const [series, all] of groupBy(records, (i) => plain(parameter(i, "series")))) {
     const colourName = palette[k % palette.length];
-    const points = (side) =>
+    const points = (yOf) =>
         all.map((i) => {
              const x = parameter(i, "x");
-             const y = side === "lower" ? num(i, "lower") : logY ? upperLog(i) : num(i, "upper");
-             return {
-               x: typeof x === "number" ? scaled(x, logX) : null,
-               y: side === "lower" ? scaled(y, logY) : y,
-               i
-             };
+             return {x: typeof x === "number" ? scaled(x, logX) : null, y: yOf(i), i};
            })
             .filter((p) => p.x !== null && p.y !== null)
             .sort((a, b) => a.x - b.x);
-    const [low, up] = [points("lower"), points("upper")];
-    if (low.length || up.length) ++k;
+    const [low, up, value] = [
+      points((i) => scaled(num(i, "lower"), logY)), points((i) => (logY ? upperLog(i) : num(i, "upper"))),
+      points((i) => scaled(num(i, "value"), logY))
+    ];
+    if (low.length || up.length || value.length) ++k;
     const label = series === "–" ? name : series;
     // several points above one x are a cloud, not a curve; a fit goes through it
     const cloud = low.some((p, j) => j > 0 && p.x === low[j - 1].x);
@@ -229,6 +226,8 @@ function experimentSection(name, records) {
         line: !cloud,
         dots: low.length > 80 ? 2 : 3
       });
+    // a loss is on neither side
+    if (value.length) curves.push({name: label, points: value, colourName, dots: value.length > 80 ? 2 : 3});
     const fit = data.growth.find(
         (g) => plain(g.parameters?.experiment ?? null) === name && plain(g.parameters.series) === series);
     if (fit && logX && logY && low.length)

@@ -25,7 +25,7 @@ function otherHero() {
     el("h1", null, words),
     el("p", {class: "lede"},
        `${plural(data.count, "record")} of ${listed(distinct(allRecords, "command").map(plain))}, ${
-           plain(get(i, "model"))}.`),
+           plain(get(i, "model") || distinct(allRecords, "model").find(Boolean) || null)}.`),
     !about && (low !== null || up !== null) &&
         el("dl", {class: "facts"}, el("div", null, el("dt", null, "Where"), el("dd", null, questionWords(i))),
            el("div", null, el("dt", null, "How sure"),
@@ -52,6 +52,8 @@ function provenanceSection() {
   const dates = [
     ["Files", data.files.map((f) => `${f.name} (${plural(f.records, "record")})`).join(", ")],
     ["Commands", few(all("command"))],
+    ["Command lines", few(all("command_line"))],
+    ["Measured on", few(all("machine"))],
     ["lipscope", few(all("version"))],
     ["Model", few(all("model"))],
     ["SHA-256 of the weights", few(all("model_sha256"))],
@@ -68,7 +70,7 @@ function provenanceSection() {
       "provenance", "Where this comes from",
       el("dl", {class: "provenance"},
          dates.map(
-             ([k, v]) => [el("dt", null, k), el("dd", {class: k.startsWith("SHA") ? "mono" : null}, v)])));
+             ([k, v]) => [el("dt", null, k), el("dd", {class: /^(SHA|Command lines)/.test(k) ? "mono" : null}, v)])));
 }
 
 function explanation() {

@@ -2,7 +2,7 @@
 
 const rowHeight = 28;
 const firstFields = [
-  "file", "command", "layer", "head", "n", "sample", "lower", "upper_whp", "upper", "upper_log10", "upper_by",
+  "file", "command", "layer", "head", "n", "sample", "value", "lower", "upper_whp", "upper", "upper_log10", "upper_by",
   "status", "radius_max", "radius_rms", "residual", "steps"
 ];
 const titles = {
@@ -65,7 +65,8 @@ function recordsSection() {
     const k = firstFields.indexOf(f);
     return k < 0 ? firstFields.length : k;
   };
-  const all = [...columns.keys()].filter((f) => f !== "schema");
+  // what is of the run and not of the number stands at the end of the page
+  const all = [...columns.keys()].filter((f) => !["schema", "command_line", "machine"].includes(f));
   const differing = new Set(all.filter((f) => f === "lower" ? true : varies(f)));
   const fields = all.filter((f) => differing.has(f)).sort((a, b) => rank(a) - rank(b));
   const same = all.filter((f) => !differing.has(f) && f !== "file" && get(0, f) !== null);

@@ -1,0 +1,91 @@
+#include <algorithm>
+
+#include "lipscope/experiments/learning.h"
+
+namespace lipscope {
+namespace {
+
+const Course small{
+    .lesson = {.model = {.width = 64, .heads = 4, .context = 64, .hidden = 256},
+               .training = {.batch = 16,
+                            .schedule = {.rate = 3e-3, .warmup = 100}},
+               .steps = 800},
+    .depths = {1, 2, 3, 4},
+    .generated = 400'000};
+const Course large{
+    .lesson =
+        {.model = {.width = 512, .heads = 8, .context = 256, .hidden = 2048},
+         .training = {.batch = 64, .schedule = {.rate = 1e-3, .warmup = 1000}},
+         .steps = 20'000},
+    .depths = {1, 2, 3, 4, 5, 6, 8, 10},
+    .generated = 2'000'000};
+
+// of the validation text, on the way
+constexpr Index evaluations = 8;
+
+constexpr Mixer in_order[] = {Mixer::lstm, Mixer::dot, Mixer::l2_untied,
+                              Mixer::l2, Mixer::contractive_l2};
+
+Figure against_depth() {
+  return {.name = "kim-charlm",
+          .title = "Models of characters against their depth",
+          .explanation =
+              "Each model learns the same text by the same batches: AdamW, "
+              "linear warm-up, then 1/sqrt(step); blocks are residual "
+              "attention, LayerNorm, residual MLP, LayerNorm. The loss of the "
+              "test text with the weights that were best on the validation "
+              "text: the mean of -log p(character | those before it in its "
+              "window), in nats. One seed.",
+          .x_name = "layers",
+          .y_name = "test loss, nats a character"};
+}
+
+Figure against_steps(Index depth) {
+  return {.name = fmt::format("kim-charlm, {} layers", depth),
+          .title = fmt::format("Models of characters with {} layer{} as they "
+                               "learn",
+                               depth, depth == 1 ? "" : "s"),
+          .explanation = "The loss of the validation text.",
+          .x_name = "step",
+          .y_name = "validation loss, nats a character"};
+}
+
+}  // namespace
+
+void kim_charlm(const ExperimentOptions& o, const Notebook& book) {
+  const Course& course = o.full ? large : small;
+  Lesson lesson = course.lesson;
+  if (o.steps > 0) lesson.steps = o.steps;
+  lesson.eval_every = std::max<Index>(1, lesson.steps / evaluations);
+  const Corpus corpus = corpus_for(o, course.generated, lesson.model.context);
+  book.open(against_depth());
+  for (const Index depth : course.depths) {
+    const auto lessons = lessons_of(lesson, in_order, depth, corpus, o);
+    School school(lessons, corpus, o, book);
+    // all that is known of a model is written down before the next one
+    for (std::size_t of = 0; of < lessons.size(); ++of) {
+      book.open(against_steps(depth));
+      Row curve = school.question(of, "loss in nats a character",
+                                  "the validation text");
+      for (Index step = lesson.eval_every; step <= lesson.steps;
+           step += lesson.eval_every) {
+        curve.x = static_cast<double>(step);
+        school.ask(of, curve, [&](Row& r, const Learnt& learnt) {
+          r.value = learnt.valid_nll(step);
+        });
+      }
+      book.open(against_depth());
+      Row end =
+          school.question(of, "loss in nats a character", "the test text");
+      end.x = static_cast<double>(depth);
+      school.ask(of, end, [](Row& r, const Learnt& learnt) {
+        r.value = learnt.test_nll;
+        r.details = {{"best_valid_nll", learnt.best_valid_nll},
+                     {"best_step", static_cast<double>(learnt.best_step)},
+                     {"weights", static_cast<double>(learnt.weights)}};
+      });
+    }
+  }
+}
+
+}  // namespace lipscope

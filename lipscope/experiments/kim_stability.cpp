@@ -1,0 +1,112 @@
+#include "lipscope/experiments/learning.h"
+
+namespace lipscope {
+namespace {
+
+const Schedule fixed_rate{
+    .rate = 1e-3, .warmup = 0, .after = Schedule::After::fixed};
+
+const Course small{
+    .lesson = {.model = {.width = 64, .heads = 4, .context = 32, .hidden = 256},
+               .training = {.batch = 16, .schedule = fixed_rate, .clip = 0.0},
+               .steps = 150},
+    .depths = {2, 6, 10, 14, 18},
+    .generated = 200'000};
+const Course large{
+    .lesson =
+        {.model = {.width = 512, .heads = 8, .context = 256, .hidden = 2048},
+         .training = {.batch = 64, .schedule = fixed_rate, .clip = 0.0},
+         .steps = 5000},
+    .depths = {2, 4, 6, 8, 10, 12, 14, 16, 18},
+    .generated = 2'000'000};
+
+constexpr Mixer in_order[] = {Mixer::dot, Mixer::l2_untied, Mixer::l2,
+                              Mixer::contractive_l2};
+
+// nats below the unigram loss, or a model has not learnt
+constexpr double learnt_by = 0.1;
+
+Figure against_depth(const Lesson& lesson) {
+  return {.name = "kim-stability",
+          .title = "Deep models at a fixed learning rate, without warm-up",
+          .explanation = fmt::format(
+              "The loss of the validation text after {} steps of AdamW at {} "
+              "from the first step on, gradients not clipped; blocks are "
+              "residual attention, LayerNorm, residual MLP, LayerNorm. "
+              "'unigram' is the loss of who knows only how frequent each "
+              "character is. A model that is not {} nats below that has not "
+              "learnt, and has the status not-converged; one whose loss or "
+              "gradient was not finite has no value. One seed.",
+              lesson.steps, lesson.training.schedule.rate, learnt_by),
+          .x_name = "layers",
+          .y_name = "validation loss, nats a character"};
+}
+
+Figure gradients(bool first) {
+  const char* layer = first ? "first" : "last";
+  return {.name = fmt::format("kim-stability, {} layer", layer),
+          .title = fmt::format(
+              "Gradients of the {} layer at a fixed learning rate", layer),
+          .explanation = fmt::format(
+              "The 2-norm of the gradient of a batch's loss by the weights of "
+              "the {} layer, as a mean over the steps of the runs above.",
+              layer),
+          .x_name = "layers",
+          .y_name = "norm of the gradient",
+          .log_y = true};
+}
+
+}  // namespace
+
+void kim_stability(const ExperimentOptions& o, const Notebook& book) {
+  const Course& course = o.full ? large : small;
+  Lesson lesson = course.lesson;
+  if (o.steps > 0) lesson.steps = o.steps;
+  lesson.eval_every = lesson.steps;
+  const Corpus corpus = corpus_for(o, course.generated, lesson.model.context);
+  const double unigram = unigram_nll(corpus);
+  for (const Index depth : course.depths) {
+    const auto lessons = lessons_of(lesson, in_order, depth, corpus, o);
+    School school(lessons, corpus, o, book);
+    const auto has_learnt = [&](const Learnt& learnt) {
+      return learnt.seen.back().valid_nll < unigram - learnt_by;
+    };
+    for (std::size_t of = 0; of < lessons.size(); ++of) {
+      book.open(against_depth(lesson));
+      Row loss = school.question(of, "loss in nats a character",
+                                 "the validation text");
+      loss.x = static_cast<double>(depth);
+      school.ask(of, loss, [&](Row& r, const Learnt& learnt) {
+        r.value = learnt.seen.back().valid_nll;
+        r.converged = has_learnt(learnt);
+        r.details = {{"unigram", unigram},
+                     {"gradient_norm", learnt.gradient_norm}};
+      });
+      Row norm = school.question(of, "2-norm of the gradient of a layer",
+                                 "the batches of all steps, their mean");
+      norm.x = static_cast<double>(depth);
+      for (const bool first : {true, false}) {
+        book.open(gradients(first));
+        norm.layer = first ? 0 : depth - 1;
+        school.ask(of, norm, [&](Row& r, const Learnt& learnt) {
+          r.value = first ? learnt.first_layer_norm : learnt.last_layer_norm;
+          r.converged = has_learnt(learnt);
+        });
+      }
+    }
+    book.open(against_depth(lesson));
+    const Row frequencies{.series = "unigram",
+                          .x = static_cast<double>(depth),
+                          .model = "frequencies of characters",
+                          .map = "model",
+                          .mixer = "unigram",
+                          .norm = {},
+                          .n = 1,
+                          .d = corpus.vocabulary.size(),
+                          .scope = "the validation text",
+                          .value_of = "loss in nats a character"};
+    book.ask(frequencies, [&](Row& r) { r.value = unigram; });
+  }
+}
+
+}  // namespace lipscope

@@ -1,0 +1,172 @@
+#include "lipscope/experiments/learning.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/experiments/generated_text.h"
+
+namespace lipscope {
+namespace {
+
+Corpus corpus() { return corpus_of(generated_text(2000), 8, "text"); }
+
+Lesson lesson(Mixer mixer, double rate = 1e-2) {
+  return {.model = {.mixer = mixer,
+                    .characters = corpus().vocabulary.size(),
+                    .layers = 2,
+                    .width = 8,
+                    .heads = 2,
+                    .context = 8,
+                    .hidden = 16},
+          .training = {.batch = 2,
+                       .schedule = {.rate = rate,
+                                    .warmup = 0,
+                                    .after = Schedule::After::fixed},
+                       .threads = 1},
+          .steps = 7,
+          .eval_every = 3};
+}
+
+const auto silent = [](const std::string&) {};
+
+// the same by the trainer itself
+TEST(Learning, KeepsWhatTheTrainerSaw) {
+  const Corpus text = corpus();
+  const Lesson how = lesson(Mixer::l2);
+  const Learnt learnt = learn(how, text, silent);
+
+  Trainer trainer(how.model, how.training);
+  TrainingState state = trainer.initial();
+  EXPECT_EQ(learnt.weights, state.weights.size());
+  std::vector<Index> evaluated;
+  VectorOf<float> best;
+  double least = INFINITY, gradients = 0.0, first = 0.0, last = 0.0;
+  while (state.step < 7) {
+    gradients += trainer.step(state, text.train).gradient_norm / 7;
+    first +=
+        layer_gradient_norm(trainer.model().layout(), trainer.gradients(), 0) /
+        7;
+    last +=
+        layer_gradient_norm(trainer.model().layout(), trainer.gradients(), 1) /
+        7;
+    if (state.step != 3 && state.step != 6 && state.step != 7) continue;
+    const double nll = mean_nll(trainer.model(), state.weights, text.valid, 1);
+    EXPECT_EQ(learnt.valid_nll(state.step), nll);
+    if (nll < least) {
+      least = nll;
+      best = state.weights;
+    }
+  }
+  EXPECT_EQ(learnt.seen.size(), 3u);
+  EXPECT_EQ(learnt.valid_nll(5), std::nullopt);
+  EXPECT_EQ(learnt.best_valid_nll, least);
+  EXPECT_EQ(learnt.test_nll, mean_nll(trainer.model(), best, text.test, 1));
+  EXPECT_NEAR(learnt.gradient_norm, gradients, 1e-12 * gradients);
+  EXPECT_NEAR(learnt.first_layer_norm, first, 1e-12 * first);
+  EXPECT_NEAR(learnt.last_layer_norm, last, 1e-12 * last);
+  EXPECT_NE(learnt.first_layer_norm, learnt.last_layer_norm);
+}
+
+// a rate beyond float: the weights are not finite after the first step
+TEST(Learning, SaysWhenAModelDiverges) {
+  const Learnt learnt = learn(lesson(Mixer::dot, 1e39), corpus(), silent);
+  EXPECT_EQ(learnt.diverged, 2);
+  EXPECT_TRUE(learnt.seen.empty());
+  EXPECT_FALSE(learn(lesson(Mixer::dot), corpus(), silent).diverged);
+}
+
+// train aaab, valid a·bba: of 4 + 2 counts a has 4 and b has 2
+TEST(Learning, UnigramLossIsWorkedByHand) {
+  const Corpus text{.vocabulary = Vocabulary::of("ab"),
+                    .train = {0, 0, 0, 1},
+                    .valid = {0, 1, 1, 0},
+                    .test = {0, 1}};
+  EXPECT_NEAR(unigram_nll(text),
+              -(2 * std::log(2.0 / 6.0) + std::log(4.0 / 6.0)) / 3, 1e-15);
+}
+
+Notebook answering(std::vector<Row>& rows, const std::string& unless) {
+  return {[](const Figure&) {},
+          [&rows, unless](Row r, const Answer& answer) {
+            if (r.series != unless) answer(r);
+            rows.push_back(r);
+            return r.lower;
+          },
+          [](const Row&, const GrowthFit&) {}, silent};
+}
+
+TEST(School, AnswersForEachModelWhateverTheThreads) {
+  const Corpus text = corpus();
+  const std::vector<Lesson> lessons = {lesson(Mixer::dot),
+                                       lesson(Mixer::lstm, 1e39)};
+  for (const bool full : {false, true})
+    for (const int threads : {1, 2}) {
+      std::vector<Row> rows;
+      const Notebook book = answering(rows, "");
+      School school(lessons, text, {.full = full, .threads = threads}, book);
+      for (const std::size_t of : {0, 1})
+        school.ask(of, school.question(of, "loss", "the test text"),
+                   [](Row& r, const Learnt& l) { r.value = l.test_nll; });
+      ASSERT_EQ(rows.size(), 2u);
+      EXPECT_EQ(rows[0].value, learn(lessons[0], text, silent).test_nll);
+      EXPECT_TRUE(rows[0].converged);
+      EXPECT_EQ(rows[0].mixer, "dot");
+      EXPECT_EQ(rows[1].value, std::nullopt);
+      EXPECT_FALSE(rows[1].converged);
+      EXPECT_EQ(rows[1].details.front().first, "diverged_at_step");
+    }
+}
+
+std::vector<Row> rows_of(void (*experiment)(const ExperimentOptions&,
+                                            const Notebook&)) {
+  std::vector<Row> rows;
+  experiment({.threads = 1,
+              .text = generated_text(2000),
+              .text_name = "text",
+              .steps = 2},
+             answering(rows, ""));
+  return rows;
+}
+
+TEST(KimCharlm, HasACurveAndAnEndForEachModelAndDepth) {
+  std::map<std::string, int> curves, ends;
+  for (const Row& r : rows_of(kim_charlm)) {
+    EXPECT_TRUE(r.value) << r.series;
+    EXPECT_FALSE(r.lower || r.upper);
+    ++(r.scope == "the test text" ? ends : curves)[r.series];
+  }
+  for (const char* model :
+       {"lstm", "dot", "l2-untied", "l2", "contractive-l2"}) {
+    EXPECT_EQ(ends[model], 4) << model;
+    EXPECT_EQ(curves[model], 4 * 2) << model;
+  }
+}
+
+// Two steps teach nothing: all are above the unigram loss, and it is said.
+TEST(KimStability, SaysWhoHasNotLearnt) {
+  int models = 0, gradients = 0, unigram = 0;
+  for (const Row& r : rows_of(kim_stability)) {
+    ASSERT_TRUE(r.value) << r.series;
+    EXPECT_GT(*r.value, 0.0);
+    if (r.mixer == "unigram") {
+      ++unigram;
+      continue;
+    }
+    EXPECT_FALSE(r.converged) << r.series;
+    ++(r.layer ? gradients : models);
+  }
+  EXPECT_EQ(models, 4 * 5);
+  EXPECT_EQ(gradients, 2 * 4 * 5);
+  EXPECT_EQ(unigram, 5);
+}
+
+TEST(KimCharlm, RefusesATextThatIsTooShort) {
+  EXPECT_THROW(kim_charlm({.text = "too short", .text_name = "t"}, {}),
+               InputError);
+}
+
+}  // namespace
+}  // namespace lipscope
