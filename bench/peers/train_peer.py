@@ -197,15 +197,27 @@ def golden():
         print(mixer, norm, ", ".join(f"{x:.8f}" for x in losses))
 
 
-def glorot(c, seed):
+def initial(c, seed):
+    """As lipscope/train/initial.h has it for dot; tied L2 begins otherwise there."""
     torch.manual_seed(seed)
     out = {}
+    places = c["width"] // 8 * 2
     for name, shape in shapes(c):
         if len(shape) == 1:
             x = torch.full(shape, 1.0 if ".ln_" in name and name.endswith("weight") or
                            name == "ln_f.weight" else 0.0)
+        elif is_matrix(name, shape):
+            x = torch.randn(shape) * math.sqrt(2 / sum(shape))
+        elif name == "wpe.weight":
+            f = 64.0 ** -(torch.arange(places // 2) / (places // 2 - 1))
+            angles = torch.arange(shape[0])[:, None] * f
+            x = torch.zeros(shape)
+            x[:, 0:places:2], x[:, 1:places:2] = torch.sin(angles), torch.cos(angles)
+        elif c["mixer"] == "lstm":
+            x = torch.randn(shape) * 0.1
         else:
-            x = torch.randn(shape) * (math.sqrt(2 / sum(shape)) if is_matrix(name, shape) else 0.1)
+            x = torch.randn(shape) * 0.3
+            x[:, :places] = 0
         out[name] = x.requires_grad_()
     return out
 
@@ -219,7 +231,7 @@ def speed(threads, mixers):
     torch.set_num_threads(threads)
     for mixer in mixers:
         c = usual(mixer, 65)
-        learner = Learner(c, glorot(c, 0), 1e-3, 100)
+        learner = Learner(c, initial(c, 0), 1e-3, 100)
         text = torch.randint(65, (32, 129))
         learner.step(text[:, :-1], text[:, 1:])
         seconds = []
@@ -240,7 +252,7 @@ def learn(path, mixer, steps, **changes):
     train, valid = all_ids[: size * 90 // 100], all_ids[size * 90 // 100: size * 95 // 100]
     c = {**usual(mixer, len(ids)), **changes}
     t = c["context"]
-    learner = Learner(c, glorot(c, 0), 1e-3, 100)
+    learner = Learner(c, initial(c, 0), 1e-3, 100)
     for _ in range(steps):
         at = torch.randint(len(train) - t, (32,))
         window = torch.stack([train[i: i + t + 1] for i in at])

@@ -86,7 +86,11 @@ MultiHeadAttention<Real>::MultiHeadAttention(const AttentionWeights& weights,
           weights.output.middleRows(options_.heads[s] * w, w)
               .template cast<Real>();
     output_bias_ = weights.output_bias.cast<Real>();
+    mix_ = RightFactor<Real>(as_is(output_));
+    unmix_ = RightFactor<Real>(transposed(output_));
   }
+  project_ = RightFactor<Real>(as_is(projection_));
+  unproject_ = RightFactor<Real>(transposed(projection_));
 }
 
 template <class Real>

@@ -6,6 +6,7 @@
 #include "lipscope/attention/cosine.h"
 #include "lipscope/attention/rope.h"
 #include "lipscope/attention/weights.h"
+#include "lipscope/core/gemm.h"
 #include "lipscope/operators/map.h"
 
 namespace lipscope {
@@ -74,6 +75,8 @@ class MultiHeadAttention final : public Map<Real> {
   VectorOf<Real> projection_bias_;
   MatrixOf<Real> output_;  // [H·w×e], or empty
   VectorOf<Real> output_bias_;
+  // the two matrices, ready to be multiplied with as they stand and transposed
+  RightFactor<Real> project_, unproject_, mix_, unmix_;
 };
 
 }  // namespace lipscope

@@ -46,7 +46,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     require_weighting();
 
     MatrixOf<Real> projected =
-        product(as_is(x), as_is(map.projection_), map.options_.threads);
+        product(as_is(x), map.project_, map.options_.threads);
     projected.rowwise() += map.projection_bias_.transpose();
 
     if (map.options_.rope_theta)
@@ -72,7 +72,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     const std::vector<Index> moving = sequences_in(v);
     MatrixOf<Real> scratch;
     const MatrixOf<Real> dprojected =
-        product(as_is(packed(v, moving, scratch)), as_is(map_.projection_),
+        product(as_is(packed(v, moving, scratch)), map_.project_,
                 map_.options_.threads);
 
     MatrixOf<Real> dy(dprojected.rows(), map_.heads_ * map_.value_width_);
@@ -86,9 +86,8 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
           features_tangent(slot, rotated(slice(dprojected, place)));
       heads_[slot]->tangent(view(d), out);
     });
-    return map_.output_.size() > 0
-               ? unpacked_product(dy, as_is(map_.output_), moving)
-               : unpacked(dy, moving);
+    return map_.output_.size() > 0 ? unpacked_product(dy, map_.mix_, moving)
+                                   : unpacked(dy, moving);
   }
 
   VectorOf<Real> apply_adjoint(const VectorOf<Real>& u) const override {
@@ -116,7 +115,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
       if (rope_) rope_->unrotate(back);
       unslice(back, place, gprojected);
     });
-    return unpacked_product(gprojected, transposed(map_.projection_), moving);
+    return unpacked_product(gprojected, map_.unproject_, moving);
   }
 
   // ∇_X ⟨u, J(X) v⟩: the lines of apply once more, and the reverse of what they
@@ -129,9 +128,8 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
             "[{}x{}] Jacobian",
             v.size(), u.size(), rows(), cols());
     MatrixOf<Real> scratch, unprojected;
-    const MatrixOf<Real> dprojected =
-        product(as_is(packed(v, all_, scratch)), as_is(map_.projection_),
-                map_.options_.threads);
+    const MatrixOf<Real> dprojected = product(
+        as_is(packed(v, all_, scratch)), map_.project_, map_.options_.threads);
     const ConstView<Real> gy = unproject(packed(u, all_, scratch), unprojected);
 
     MatrixOf<Real> gprojected(tokens_, map_.projection_.cols());
@@ -146,8 +144,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
       if (rope_) rope_->unrotate(back);
       unslice(back, place, gprojected);
     });
-    return product(as_is(gprojected), transposed(map_.projection_),
-                   map_.options_.threads);
+    return product(as_is(gprojected), map_.unproject_, map_.options_.threads);
   }
 
   // The shift of all tokens that the layer stretches most. Under a causal mask
@@ -248,13 +245,14 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
 
   // unpacked(m factor), without a copy where that can be
   VectorOf<Real> unpacked_product(const MatrixOf<Real>& m,
-                                  const Factor<Real>& factor,
+                                  const RightFactor<Real>& factor,
                                   const std::vector<Index>& sequences) const {
     if (sequences.size() < all_.size())
       return unpacked(product(as_is(m), factor, map_.options_.threads),
                       sequences);
-    VectorOf<Real> v(tokens_ * factor.cols());
-    product_into(as_is(m), factor, unflatten(v, tokens_, factor.cols()),
+    const Index cols = factor.factor().cols();
+    VectorOf<Real> v(tokens_ * cols);
+    product_into(as_is(m), factor, unflatten(v, tokens_, cols),
                  map_.options_.threads);
     return v;
   }
@@ -368,7 +366,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
 
   MatrixOf<Real> project(MatrixOf<Real> y) const {
     if (map_.output_.size() == 0) return y;
-    return product(as_is(y), as_is(map_.output_), map_.options_.threads);
+    return product(as_is(y), map_.mix_, map_.options_.threads);
   }
 
   // project, transposed: gf itself where nothing is projected, or what is made
@@ -376,8 +374,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
   ConstView<Real> unproject(const ConstView<Real>& gf,
                             MatrixOf<Real>& scratch) const {
     if (map_.output_.size() == 0) return gf;
-    scratch =
-        product(as_is(gf), transposed(map_.output_), map_.options_.threads);
+    scratch = product(as_is(gf), map_.unmix_, map_.options_.threads);
     return view(std::as_const(scratch));
   }
 

@@ -5,10 +5,12 @@
 #include <chrono>
 #include <numbers>
 #include <optional>
+#include <span>
 
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/core/errors.h"
+#include "lipscope/io/atomic_file.h"
 #include "lipscope/io/sha256.h"
 #include "lipscope/report/table.h"
 #include "lipscope/train/training_run.h"
@@ -26,6 +28,7 @@ struct Options {
   double contraction = 0.9;  // of an invertible model
   TrainingOptions training;
   RunOptions run;
+  bool spectral_norm = false, cost = false;
   bool json = false, quiet = false;
 };
 
@@ -48,7 +51,9 @@ void declare(CLI::App& app, Options& o) {
       "  lipscope train shakespeare.txt --out runs/inv --invertible "
       "--context 256\n"
       "  lipscope train book.txt --out runs/small --layers 2 --width 64 "
-      "--heads 4 --context 64");
+      "--heads 4 --context 64\n"
+      "  lipscope train book.txt --out runs/promised --model l2 --norm none "
+      "--max-lipschitz 100 --cost");
   app.add_option("TEXT", o.text,
                  "a text in UTF-8: 90 % to learn from, 5 % to choose the best "
                  "weights by, 5 % to judge them by")
@@ -156,6 +161,29 @@ void declare(CLI::App& app, Options& o) {
       ->capture_default_str()
       ->group(group);
 
+  group = "Limits";
+  auto* limit =
+      app.add_option("--max-lipschitz", o.training.limits.lipschitz,
+                     "keep the certified constant, input of layer 0 -> logits "
+                     "(2-norm, all inputs of up to --context characters), at "
+                     "or below this at every step; with --model l2 --norm none")
+          ->check(CLI::PositiveNumber)
+          ->group(group);
+  app.add_flag("--cost", o.cost,
+               "train the same model without the limit as well, in "
+               "DIR/unconstrained, and say what the limit costs")
+      ->needs(limit)
+      ->group(group);
+  auto* cap = app.add_option("--spectral-cap", o.training.limits.spectral,
+                             "keep the 2-norm of every weight matrix at or "
+                             "below this at every step")
+                  ->check(CLI::PositiveNumber)
+                  ->group(group);
+  app.add_flag("--spectral-norm", o.spectral_norm,
+               "the same as --spectral-cap 1")
+      ->excludes(cap)
+      ->group(group);
+
   group = "Output";
   app.add_flag("--resume", o.run.resume,
                "go on from the last checkpoint in DIR, if there is one")
@@ -191,6 +219,8 @@ ordered_json told(const Options& o, const std::string& text) {
        {"clip", t.clip},
        {"eval-every", o.run.eval_every},
        {"seed", t.seed}});
+  if (t.limits.lipschitz) json["max-lipschitz"] = *t.limits.lipschitz;
+  if (t.limits.spectral) json["spectral-cap"] = *t.limits.spectral;
   return json;
 }
 
@@ -219,11 +249,9 @@ void make_invertible(const CLI::App& app, Options& o) {
   o.model.contraction = o.contraction;
 }
 
-int run(Options& o) {
-  const std::string text = read_text(o.text);
-  const Corpus corpus = corpus_of(text, o.model.context, o.text);
-  o.model.characters = corpus.vocabulary.size();
-  o.model.hidden = o.hidden.value_or(4 * o.model.width);
+// trains in that folder, showing it
+RunSummary train_shown(Options o, const std::string& folder,
+                       const std::string& text, const Corpus& corpus) {
   const ModelDescription description{.config = o.model,
                                      .vocabulary = corpus.vocabulary,
                                      .training = told(o, text)};
@@ -251,15 +279,65 @@ int run(Options& o) {
     fmt::print("{}", o.json ? line.dump() + "\n" : row_of(line));
     std::fflush(stdout);
   };
-  const RunSummary summary =
-      train_in_folder(o.folder, description, corpus, o.training, o.run);
+  return train_in_folder(folder, description, corpus, o.training, o.run);
+}
+
+// the same without the limit, and the difference
+ordered_json cost_of_limit(const Options& o, const RunSummary& limited,
+                           const std::string& text, const Corpus& corpus) {
+  Options free = o;
+  free.training.limits.lipschitz = {};
+  const std::string folder = o.folder + "/unconstrained";
+  if (!o.json) fmt::print("without the limit, in {}:\n", folder);
+  const RunSummary other = train_shown(free, folder, text, corpus);
+  ordered_json cost = {
+      {"max_lipschitz", *o.training.limits.lipschitz},
+      {"steps", limited.steps},
+      {"best_valid_nll", limited.best_valid_nll},
+      {"test_nll", limited.test_nll},
+      {"unconstrained_best_valid_nll", other.best_valid_nll},
+      {"unconstrained_test_nll", other.test_nll},
+      {"cost_in_valid_nll", limited.best_valid_nll - other.best_valid_nll}};
+  const std::string line = cost.dump(2) + "\n";
+  AtomicFile file(o.folder + "/cost.json");
+  file.write(std::as_bytes(std::span(line)));
+  file.commit();
+  return cost;
+}
+
+void print_promise(const Options& o, const PromisedConstant& c) {
+  fmt::print(
+      "certified constant at most {:.6g} (promised {:.6g}): input of layer 0 "
+      "-> "
+      "logits, 2-norm, causal,\nup to {} characters, {}, of the best weights; "
+      "embedded characters are at most {:.4g} long\n",
+      c.certified, c.limit, o.model.context, c.scope, c.longest_token);
+}
+
+int run(Options& o) {
+  if (o.spectral_norm) o.training.limits.spectral = 1.0;
+  if (const std::string why = objection(o.training.limits, o.model);
+      !why.empty())
+    throw InputError(fmt::format(
+        "{}: {}",
+        o.training.limits.lipschitz ? "--max-lipschitz" : "--spectral-cap",
+        why));
+  const std::string text = read_text(o.text);
+  const Corpus corpus = corpus_of(text, o.model.context, o.text);
+  o.model.characters = corpus.vocabulary.size();
+  o.model.hidden = o.hidden.value_or(4 * o.model.width);
+  const RunSummary summary = train_shown(o, o.folder, text, corpus);
+  std::optional<ordered_json> cost;
+  if (o.cost) cost = cost_of_limit(o, summary, text, corpus);
 
   if (o.json) {
-    fmt::print("{}\n", ordered_json({{"steps", summary.steps},
-                                     {"best_step", summary.best_step},
-                                     {"best_valid_nll", summary.best_valid_nll},
-                                     {"test_nll", summary.test_nll}})
-                           .dump());
+    ordered_json line = {{"steps", summary.steps},
+                         {"best_step", summary.best_step},
+                         {"best_valid_nll", summary.best_valid_nll},
+                         {"test_nll", summary.test_nll}};
+    if (summary.promised) line["certified"] = summary.promised->certified;
+    if (cost) line["cost"] = *cost;
+    fmt::print("{}\n", line.dump());
     return 0;
   }
   fmt::print(
@@ -268,6 +346,17 @@ int run(Options& o) {
       summary.best_step, summary.best_valid_nll,
       summary.best_valid_nll / std::numbers::ln2, summary.test_nll,
       summary.test_nll / std::numbers::ln2);
+  if (summary.promised) print_promise(o, *summary.promised);
+  if (cost)
+    fmt::print(
+        "what the limit costs: {:+.4f} nats a character of validation "
+        "({:.4f} with it, {:.4f} without)\n",
+        (*cost)["cost_in_valid_nll"].get<double>(), summary.best_valid_nll,
+        (*cost)["unconstrained_best_valid_nll"].get<double>());
+  else if (summary.promised && !o.quiet)
+    fmt::print(
+        "what the limit costs in loss: the same command with --cost "
+        "--resume says it\n");
   if (!o.quiet && o.model.mixer != Mixer::lstm && o.run.measured_characters > 0)
     fmt::print(
         "'attention' is the largest constant of a layer from below: map attn, "

@@ -1,5 +1,6 @@
 #include "lipscope/theory/bound.h"
 
+#include <cmath>
 #include <utility>
 
 namespace lipscope {
@@ -12,6 +13,11 @@ Bound make_bound(const Statement& s, Magnitude value, std::string scope) {
           .scope = std::move(scope),
           .mask = s.mask,
           .citation = s.citation};
+}
+
+Magnitude magnitude_of(const Bound& b) {
+  if (std::isfinite(b.value)) return b.value;
+  return exp_of(well_above(b.log10 * std::log(10.0)));
 }
 
 bool speaks_of(const Bound& b, const std::string& norm) {

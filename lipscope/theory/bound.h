@@ -25,6 +25,9 @@ struct Statement {
 Bound make_bound(const Statement& statement, Magnitude value,
                  std::string scope);
 
+/// The value, to multiply with others; beyond double by its logarithm.
+Magnitude magnitude_of(const Bound& bound);
+
 /// Whether b bounds the constant in that norm. A constant in W₂ over measures,
 /// or in the conditional distance, bounds the one in the 2-norm over sequences
 /// of every length: equal masses make ‖X − Y‖_F/√n of the distance.

@@ -9,6 +9,7 @@
 #include "lipscope/core/errors.h"
 #include "lipscope/theory/castin24.h"
 #include "lipscope/theory/kim21.h"
+#include "lipscope/theory/l2_kernel.h"
 #include "lipscope/theory/norms.h"
 #include "lipscope/theory/own.h"
 #include "lipscope/theory/qi23.h"
@@ -134,6 +135,14 @@ void add_l2(const Layer& layer, const BoundQuestion& q,
       make_bound(kim21_two_statement, kim21_two(p, q.n, k) * weights, scope));
   out.push_back(
       make_bound(own_l2_statement, own_l2(p, q.n, k) * weights, scope));
+  // either factor serves: k^{-1/2}, and the heads one by one or side by side
+  const double inverse_root = well_above(1.0 / std::sqrt(double(k)));
+  out.push_back(
+      make_bound(own_l2_kernel_statement,
+                 l2_kernel(q.n, q.mask) *
+                     smaller(l2_path_factor(l2_path_norms(layer.heads)),
+                             weights * inverse_root),
+                 scope));
 }
 
 void add_sigmoid(const Layer& layer, const BoundQuestion& q,

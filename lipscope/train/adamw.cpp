@@ -23,15 +23,13 @@ void adamw_step(const Layout& layout, VectorOf<float>& weights,
   const float epsilon = static_cast<float>(o.epsilon);
   const float first = static_cast<float>(rate / (1 - std::pow(o.beta1, t)));
   const float second = static_cast<float>(1 / (1 - std::pow(o.beta2, t)));
-  const auto& tensors = layout.tensors();
-  parallel_for(static_cast<Index>(tensors.size()), o.threads, [&](Index i) {
-    const Slot slot = tensors[i].slot;
+  for (const auto& [name, slot, initial, matrix] : layout.tensors()) {
     const float keep =
-        static_cast<float>(tensors[i].matrix ? 1 - rate * o.weight_decay : 1.0);
-    // in pieces that stay in cache
-    for (Index begin = 0; begin < slot.size(); begin += 4096) {
-      const Index at = slot.offset + begin;
-      const Index count = std::min<Index>(4096, slot.size() - begin);
+        static_cast<float>(matrix ? 1 - rate * o.weight_decay : 1.0);
+    constexpr Index piece = 4096;  // stays in cache
+    parallel_for((slot.size() + piece - 1) / piece, o.threads, [&](Index i) {
+      const Index at = slot.offset + i * piece;
+      const Index count = std::min(piece, slot.size() - i * piece);
       auto w = weights.segment(at, count).array();
       auto m = moments.first.segment(at, count).array();
       auto v = moments.second.segment(at, count).array();
@@ -40,13 +38,21 @@ void adamw_step(const Layout& layout, VectorOf<float>& weights,
       m = beta1 * m + (1 - beta1) * g;
       v = beta2 * v + (1 - beta2) * g.square();
       w = keep * w - first * m / ((second * v).sqrt() + epsilon);
-    }
-  });
+    });
+  }
 }
 
-double gradient_norm(const VectorOf<float>& gradients, Index begin,
-                     Index size) {
-  return std::sqrt(gradients.segment(begin, size).cast<double>().squaredNorm());
+double gradient_norm(const VectorOf<float>& gradients, Index begin, Index size,
+                     int threads) {
+  constexpr Index piece = Index{1} << 16;
+  Vector squares((size + piece - 1) / piece);
+  parallel_for(squares.size(), threads, [&](Index i) {
+    const Index at = i * piece;
+    squares[i] = gradients.segment(begin + at, std::min(piece, size - at))
+                     .cast<double>()
+                     .squaredNorm();
+  });
+  return std::sqrt(squares.sum());
 }
 
 double Schedule::at(Index t) const {

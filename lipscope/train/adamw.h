@@ -25,7 +25,8 @@ void adamw_step(const Layout& layout, VectorOf<float>& weights,
                 double rate, double scale, const AdamWOptions& options);
 
 /// |g|₂ of a part of a buffer, in double.
-double gradient_norm(const VectorOf<float>& gradients, Index begin, Index size);
+double gradient_norm(const VectorOf<float>& gradients, Index begin, Index size,
+                     int threads = 1);
 
 /// How the rate goes: a linear warm-up over the first `warmup` steps, then as
 /// 1/√t, or as it is.

@@ -6,6 +6,7 @@
 #include "lipscope/attention/l2.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/gemm.h"
+#include "lipscope/train/linear_layer.h"
 
 namespace lipscope {
 
@@ -23,13 +24,10 @@ AttentionLayer<Real>::AttentionLayer(Layout& layout, const std::string& name,
           "attention layer: width {} does not divide into {} heads", d,
           shape.heads);
   if (tied()) {
-    // |q_i − q_j|²/√k of unit features is about 2√k with Glorot's numbers: each
-    // token would see itself alone, and q/√k would let little of it through.
-    // This way the distances begin near 1, and values at their usual size
-    const double root = std::sqrt(static_cast<double>(head_width()));
-    const double small = std::sqrt(0.5 / root);
-    in_ = layout.add_matrix(name + ".q.weight", d, d, small);
-    value_ = layout.add_matrix(name + ".v.weight", d, d, root);
+    in_ =
+        layout.add_matrix(name + ".q.weight", d, d, tied_query(d, shape.heads));
+    value_ =
+        layout.add_matrix(name + ".v.weight", d, d, tied_value(d, shape.heads));
   } else {
     in_ = layout.add_matrix(name + ".qkv.weight", d, 3 * d);
   }
@@ -63,11 +61,7 @@ const MatrixOf<Real>& AttentionLayer<Real>::forward(
   const Index n = x.rows(), d = shape_.width, k = head_width();
   x_ = &x;
   projected_.resize(n, in_.cols);
-  for_row_pieces(n, pass.threads, [&](Index begin, Index count) {
-    gemm<Real>(as_is(view(x, {begin, 0, count, d})),
-               as_is(tensor(weights, in_)),
-               view(projected_, {begin, 0, count, in_.cols}));
-  });
+  multiply_rows(view(x), as_is(tensor(weights, in_)), view(projected_), pass);
 
   mixed_.resize(n, d);
   heads_.resize(pass.sequences * shape_.heads);
@@ -84,10 +78,7 @@ const MatrixOf<Real>& AttentionLayer<Real>::forward(
   const ConstView<Real> output =
       tied() ? view(std::as_const(effective_)) : tensor(weights, output_);
   y_.resize(n, d);
-  for_row_pieces(n, pass.threads, [&](Index begin, Index count) {
-    gemm<Real>(as_is(view(std::as_const(mixed_), {begin, 0, count, d})),
-               as_is(output), view(y_, {begin, 0, count, d}));
-  });
+  multiply_rows(view(std::as_const(mixed_)), as_is(output), view(y_), pass);
   return y_;
 }
 
@@ -100,14 +91,11 @@ const MatrixOf<Real>& AttentionLayer<Real>::backward(
   const ConstView<Real> output =
       tied() ? view(std::as_const(effective_)) : tensor(weights, output_);
   gmixed_.resize(n, d);
-  for_row_pieces(n, pass.threads, [&](Index begin, Index count) {
-    gemm<Real>(as_is(view(gy, {begin, 0, count, d})), transposed(output),
-               view(gmixed_, {begin, 0, count, d}));
-  });
+  multiply_rows(view(gy), transposed(output), view(gmixed_), pass);
   if (tied()) geffective_.resize(d, d);
   product_into<Real>(transposed(view(std::as_const(mixed_))), as_is(view(gy)),
                      tied() ? view(geffective_) : tensor(gradients, output_),
-                     pass.threads);
+                     pass.threads, pass.products);
 
   // mixed_h = P_h v_h, head by head back to the projections
   gprojected_.resize(n, in_.cols);
@@ -142,14 +130,11 @@ const MatrixOf<Real>& AttentionLayer<Real>::backward(
 
   // projected = x W:  gx = gprojected Wᵀ,  gW = xᵀ gprojected
   gx_.resize(n, d);
-  for_row_pieces(n, pass.threads, [&](Index begin, Index count) {
-    gemm<Real>(
-        as_is(view(std::as_const(gprojected_), {begin, 0, count, in_.cols})),
-        transposed(tensor(weights, in_)), view(gx_, {begin, 0, count, d}));
-  });
+  multiply_rows(view(std::as_const(gprojected_)),
+                transposed(tensor(weights, in_)), view(gx_), pass);
   product_into<Real>(transposed(view(*x_)),
                      as_is(view(std::as_const(gprojected_))),
-                     tensor(gradients, in_), pass.threads);
+                     tensor(gradients, in_), pass.threads, pass.products);
   if (tied()) effective_output_backward(weights, gradients);
   return gx_;
 }

@@ -32,7 +32,7 @@ const MatrixOf<Real>& BlockLayer<Real>::forward(const VectorOf<Real>& weights,
   return around_mlp_.forward(
       weights, middle, 2 * number + 1, pass,
       [&](const MatrixOf<Real>& read) -> const MatrixOf<Real>& {
-        return mlp_.forward(weights, read, pass.threads);
+        return mlp_.forward(weights, read, pass);
       });
 }
 
@@ -42,8 +42,7 @@ void BlockLayer<Real>::backward(const VectorOf<Real>& weights,
                                 Index number, const Pass& pass) {
   around_mlp_.backward(weights, gradients, g, 2 * number + 1, pass,
                        [&](const MatrixOf<Real>& gy) -> const MatrixOf<Real>& {
-                         return mlp_.backward(weights, gradients, gy,
-                                              pass.threads);
+                         return mlp_.backward(weights, gradients, gy, pass);
                        });
   around_attention_.backward(
       weights, gradients, g, 2 * number, pass,

@@ -19,6 +19,14 @@ struct BlockShape {
   std::optional<double> contraction = {};  ///< of the MLP, see MlpLayer
 };
 
+/// x += y, in pieces of rows.
+template <class Real>
+void add_rows(MatrixOf<Real>& x, const MatrixOf<Real>& y, int threads) {
+  for_row_pieces(x.rows(), threads, [&](Index begin, Index count) {
+    x.middleRows(begin, count) += y.middleRows(begin, count);
+  });
+}
+
 /// f with its residual, its dropout and its norm; f is an AttentionLayer or an
 /// MlpLayer, called by the functions that forward and backward are given.
 template <class Real>
@@ -33,9 +41,20 @@ class Residual {
                                 const Pass& pass, const F& f) {
     const MatrixOf<Real>& read =
         place_ == NormPlace::pre ? norm_->forward(weights, x, pass.threads) : x;
-    sum_ = f(read);
-    dropout(sum_, place, pass);
-    sum_ += x;
+    const MatrixOf<Real>& y = f(read);
+    sum_.resize(x.rows(), x.cols());
+    const bool drops = pass.dropout > 0;
+    for_row_pieces(x.rows(), pass.threads, [&](Index begin, Index count) {
+      if (drops)
+        sum_.middleRows(begin, count) = y.middleRows(begin, count);
+      else
+        sum_.middleRows(begin, count) =
+            y.middleRows(begin, count) + x.middleRows(begin, count);
+    });
+    if (drops) {
+      dropout(sum_, place, pass);
+      add_rows(sum_, x, pass.threads);
+    }
     return place_ == NormPlace::post
                ? norm_->forward(weights, sum_, pass.threads)
                : sum_;
@@ -49,12 +68,17 @@ class Residual {
     if (place_ == NormPlace::post)
       norm_->backward(weights, gradients, g, pass.threads);
     // sum = x + dropout(f(read)):  gx = gsum + gread, through the norm if pre
-    gf_ = g;
-    dropout(gf_, place, pass);
-    gf_ = f(gf_);
-    if (place_ == NormPlace::pre)
+    const bool drops = pass.dropout > 0;
+    if (drops) {
+      gf_ = g;
+      dropout(gf_, place, pass);
+    }
+    const MatrixOf<Real>& gread = f(drops ? gf_ : g);
+    if (place_ == NormPlace::pre) {
+      gf_ = gread;
       norm_->backward(weights, gradients, gf_, pass.threads);
-    g += gf_;
+    }
+    add_rows(g, place_ == NormPlace::pre ? gf_ : gread, pass.threads);
   }
 
  private:

@@ -11,10 +11,11 @@ namespace lipscope {
 ///
 ///   (softmax(logits) − onehot(target))/rows
 template <class Real>
-double cross_entropy(const MatrixOf<Real>& logits,
-                     std::span<const int> targets);
+double cross_entropy(const MatrixOf<Real>& logits, std::span<const int> targets,
+                     int threads = 1);
 template <class Real>
-MatrixOf<Real> cross_entropy_backward(MatrixOf<Real> logits,
-                                      std::span<const int> targets);
+MatrixOf<Real> cross_entropy_backward(const MatrixOf<Real>& logits,
+                                      std::span<const int> targets,
+                                      int threads = 1);
 
 }  // namespace lipscope

@@ -5,9 +5,12 @@ namespace lipscope {
 template <class Real>
 EmbeddingLayer<Real>::EmbeddingLayer(Layout& layout, Index characters,
                                      Index positions, Index width)
-    : characters_(layout.add_table("wte.weight", characters, width)) {
+    : characters_(layout.add_table("wte.weight", characters, width,
+                                   positions > 0
+                                       ? characters_beside_places(width)
+                                       : Initial{.deviation = 0.1})) {
   if (positions > 0)
-    positions_ = layout.add_table("wpe.weight", positions, width);
+    positions_ = layout.add_table("wpe.weight", positions, width, waves(width));
 }
 
 template <class Real>
@@ -16,11 +19,13 @@ MatrixOf<Real> EmbeddingLayer<Real>::forward(const VectorOf<Real>& weights,
                                              const Pass& pass) const {
   const ConstView<Real> table = tensor(weights, characters_);
   MatrixOf<Real> x(pass.rows(), characters_.cols);
-  for (Index i = 0; i < x.rows(); ++i) {
-    x.row(i) = table.row(characters[i]);
-    if (positions_.rows > 0)
-      x.row(i) += tensor(weights, positions_).row(i % pass.length);
-  }
+  for_row_pieces(x.rows(), pass.threads, [&](Index begin, Index count) {
+    for (Index i = begin; i < begin + count; ++i) {
+      x.row(i) = table.row(characters[i]);
+      if (positions_.rows > 0)
+        x.row(i) += tensor(weights, positions_).row(i % pass.length);
+    }
+  });
   return x;
 }
 
@@ -34,10 +39,17 @@ void EmbeddingLayer<Real>::backward(VectorOf<Real>& gradients,
   View<Real> positions = tensor(gradients, positions_);
   table.setZero();
   positions.setZero();
-  for (Index i = 0; i < gx.rows(); ++i) {
-    table.row(characters[i]) += gx.row(i);
-    if (positions_.rows > 0) positions.row(i % pass.length) += gx.row(i);
-  }
+  constexpr Index columns = 64;  // whose sums are made together
+  parallel_for((gx.cols() + columns - 1) / columns, pass.threads, [&](Index p) {
+    const Index first = p * columns,
+                count = std::min(columns, gx.cols() - first);
+    for (Index i = 0; i < gx.rows(); ++i) {
+      const auto g = gx.row(i).segment(first, count);
+      table.row(characters[i]).segment(first, count) += g;
+      if (positions_.rows > 0)
+        positions.row(i % pass.length).segment(first, count) += g;
+    }
+  });
 }
 
 template class EmbeddingLayer<float>;

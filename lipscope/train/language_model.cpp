@@ -79,7 +79,7 @@ const MatrixOf<Real>& LanguageModel<Real>::forward(
   }
   if (last_norm_) last_ = &last_norm_->forward(weights, *last_, pass.threads);
   logits_.resize(pass.rows(), config_.characters);
-  head_.forward(weights, view(*last_), view(logits_), pass.threads);
+  head_.forward(weights, view(*last_), view(logits_), pass);
   return logits_;
 }
 
@@ -93,10 +93,11 @@ void LanguageModel<Real>::backward(const VectorOf<Real>& weights,
           "language model: {} targets for {} logits", targets.size(),
           logits_.rows());
   gradients.resize(layout_.size());
-  const MatrixOf<Real> glogits = cross_entropy_backward(logits_, targets);
+  const MatrixOf<Real> glogits =
+      cross_entropy_backward(logits_, targets, pass.threads);
   g_.resize(pass.rows(), config_.width);
   head_.backward(weights, gradients, view(*last_), view(glogits), view(g_),
-                 pass.threads);
+                 pass);
   if (last_norm_) last_norm_->backward(weights, gradients, g_, pass.threads);
   for (std::size_t i = lstms_.size(); i-- > 0;) {
     dropout(g_, i, pass);

@@ -1,6 +1,8 @@
 #include "lipscope/train/layout.h"
 
 #include <cmath>
+#include <stdexcept>
+#include <utility>
 
 #include "lipscope/core/rng.h"
 
@@ -13,26 +15,37 @@ Slot Layout::add(Tensor tensor) {
   return tensor.slot;
 }
 
+Slot Layout::add_matrix(const std::string& name, Index in, Index out) {
+  return add_matrix(
+      name, in, out,
+      {.deviation = std::sqrt(2.0 / static_cast<double>(in + out))});
+}
+
 Slot Layout::add_matrix(const std::string& name, Index in, Index out,
-                        double scale) {
-  const double deviation =
-      scale * std::sqrt(2.0 / static_cast<double>(in + out));
+                        Initial initial) {
   return add({.name = name,
               .slot = {.rows = in, .cols = out},
-              .initial = {.deviation = deviation},
+              .initial = std::move(initial),
               .matrix = true});
 }
 
-Slot Layout::add_table(const std::string& name, Index rows, Index cols) {
+Slot Layout::add_table(const std::string& name, Index rows, Index cols,
+                       Initial initial) {
   return add({.name = name,
               .slot = {.rows = rows, .cols = cols},
-              .initial = {.deviation = 0.1}});
+              .initial = std::move(initial)});
 }
 
 Slot Layout::add_row(const std::string& name, Index cols, double value) {
   return add({.name = name,
               .slot = {.rows = 1, .cols = cols},
               .initial = {.mean = value}});
+}
+
+Slot Layout::slot(const std::string& name) const {
+  for (const Tensor& t : tensors_)
+    if (t.name == name) return t.slot;
+  throw std::invalid_argument("layout: there is no " + name);
 }
 
 template <class Real>
@@ -42,10 +55,14 @@ VectorOf<Real> Layout::initial(std::uint64_t seed) const {
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     const auto& [name, slot, initial, matrix] = tensors_[i];
     Rng stream = rng.split(i);
-    for (Real& number : buffer.segment(slot.offset, slot.size()))
-      number = static_cast<Real>(
-          initial.mean +
-          (initial.deviation > 0 ? initial.deviation * stream.normal() : 0.0));
+    for (Index j = 0; j < slot.size(); ++j) {
+      double number = initial.mean;
+      if (initial.entry)
+        number = initial.entry(j / slot.cols, j % slot.cols, stream.normal());
+      else if (initial.deviation > 0)
+        number += initial.deviation * stream.normal();
+      buffer[slot.offset + j] = static_cast<Real>(number);
+    }
   }
   return buffer;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lipscope/core/matrix.h"
+#include "lipscope/train/initial.h"
 
 namespace lipscope {
 
@@ -13,11 +14,6 @@ struct Slot {
   Index offset = 0, rows = 0, cols = 0;
 
   Index size() const { return rows * cols; }
-};
-
-/// How a tensor begins: normal numbers with this mean and deviation.
-struct Initial {
-  double mean = 0.0, deviation = 0.0;
 };
 
 /// What a model learns, by name, as one flat buffer. Weights, gradients and the
@@ -33,16 +29,20 @@ class Layout {
   };
 
   /// A matrix that x is multiplied with; it begins with Glorot's deviation
-  /// √(2/(in + out)) [Glorot10], times `scale`.
+  /// √(2/(in + out)) [Glorot10].
+  Slot add_matrix(const std::string& name, Index in, Index out);
   Slot add_matrix(const std::string& name, Index in, Index out,
-                  double scale = 1.0);
+                  Initial initial);
   /// A table of rows to look up.
-  Slot add_table(const std::string& name, Index rows, Index cols);
+  Slot add_table(const std::string& name, Index rows, Index cols,
+                 Initial initial);
   /// A row of gains or biases, all of them `value` at first.
   Slot add_row(const std::string& name, Index cols, double value);
 
   const std::vector<Tensor>& tensors() const { return tensors_; }
   Index size() const { return size_; }
+  /// Where the tensor of that name stands; std::invalid_argument if none does.
+  Slot slot(const std::string& name) const;
 
   /// The buffer as it begins; each tensor depends on the seed and its number
   /// alone.

@@ -7,6 +7,11 @@
 
 namespace lipscope {
 
+/// y = x W, in pieces of the rows of x.
+template <class Real>
+void multiply_rows(const ConstView<Real>& x, const Factor<Real>& w,
+                   View<Real> y, const Pass& pass);
+
 /// y = x W + b, for each token by itself; b may be absent. It remembers
 /// nothing: whoever made x keeps it.
 template <class Real>
@@ -16,15 +21,15 @@ class LinearLayer {
               bool bias);
 
   void forward(const VectorOf<Real>& weights, const ConstView<Real>& x,
-               View<Real> y, int threads) const;
+               View<Real> y, const Pass& pass) const;
 
   void backward(const VectorOf<Real>& weights, VectorOf<Real>& gradients,
                 const ConstView<Real>& x, const ConstView<Real>& gy,
-                View<Real> gx, int threads) const;
+                View<Real> gx, const Pass& pass) const;
 
   /// backward, but for gx.
   void backward_weights(VectorOf<Real>& gradients, const ConstView<Real>& x,
-                        const ConstView<Real>& gy, int threads) const;
+                        const ConstView<Real>& gy, const Pass& pass) const;
 
   Slot weight() const { return weight_; }
   Slot bias() const { return bias_; }

@@ -45,8 +45,9 @@ const MatrixOf<Real>& LstmLayer<Real>::forward(const VectorOf<Real>& weights,
   gates_.resize(n, 4 * d);
   c_.resize(n, d);
   h_.resize(n, d);
-  in_.forward(weights, view(x), view(gates_), pass.threads);
-  const ConstView<Real> recurrent = tensor(weights, recurrent_);
+  in_.forward(weights, view(x), view(gates_), pass);
+  const RightFactor<Real> recurrent(as_is(tensor(weights, recurrent_)),
+                                    pass.products);
   for_sequence_pieces<Real>(pass, [&](Index first, Index count) {
     const Block all{first, 0, count, d};
     const auto gate = [&](Index which, Index t) {
@@ -57,9 +58,9 @@ const MatrixOf<Real>& LstmLayer<Real>::forward(const VectorOf<Real>& weights,
     };
     for (Index t = 0; t < length; ++t) {
       if (t > 0)
-        gemm<Real>(
-            as_is(read_only(at_time(h_, t - 1, all, length))), as_is(recurrent),
-            at_time(gates_, t, {first, 0, count, 4 * d}, length), Into::add);
+        gemm<Real>(as_is(read_only(at_time(h_, t - 1, all, length))), recurrent,
+                   at_time(gates_, t, {first, 0, count, 4 * d}, length),
+                   Into::add);
       View<Real> i = gate(0, t), f = gate(1, t), g = gate(2, t), o = gate(3, t);
       f.array() += 1;
       sigmoid(i);
@@ -83,7 +84,8 @@ const MatrixOf<Real>& LstmLayer<Real>::backward(const VectorOf<Real>& weights,
   const Index n = gh.rows(), d = gh.cols(), length = pass.length;
   ggates_.resize(n, 4 * d);
   before_.resize(n, d);  // h_{t−1}, for gW_h
-  const ConstView<Real> recurrent = tensor(weights, recurrent_);
+  const RightFactor<Real> recurrent(transposed(tensor(weights, recurrent_)),
+                                    pass.products);
   for_sequence_pieces<Real>(pass, [&](Index first, Index count) {
     const Block all{first, 0, count, d};
     const auto part = [&](MatrixOf<Real>& m, Index which, Index t) {
@@ -114,7 +116,7 @@ const MatrixOf<Real>& LstmLayer<Real>::backward(const VectorOf<Real>& weights,
       // gates = x W_x + h_{t−1} W_h + b:  gh_{t−1} = ggates W_hᵀ
       gemm<Real>(as_is(read_only(
                      at_time(ggates_, t, {first, 0, count, 4 * d}, length))),
-                 transposed(recurrent), view(later_h));
+                 recurrent, view(later_h));
       if (t > 0)
         at_time(before_, t, all, length) = at_time(h_, t - 1, all, length);
       else
@@ -124,10 +126,11 @@ const MatrixOf<Real>& LstmLayer<Real>::backward(const VectorOf<Real>& weights,
   // gW_h = Σ_t h_{t−1}ᵀ ggates_t
   product_into<Real>(transposed(view(std::as_const(before_))),
                      as_is(view(std::as_const(ggates_))),
-                     tensor(gradients, recurrent_), pass.threads);
+                     tensor(gradients, recurrent_), pass.threads,
+                     pass.products);
   gx_.resize(n, d);
   in_.backward(weights, gradients, view(*x_), view(std::as_const(ggates_)),
-               view(gx_), pass.threads);
+               view(gx_), pass);
   return gx_;
 }
 

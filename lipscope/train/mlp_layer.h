@@ -20,11 +20,11 @@ class MlpLayer {
 
   /// x must stay where it is until backward.
   const MatrixOf<Real>& forward(const VectorOf<Real>& weights,
-                                const MatrixOf<Real>& x, int threads);
+                                const MatrixOf<Real>& x, const Pass& pass);
   /// gx.
   const MatrixOf<Real>& backward(const VectorOf<Real>& weights,
                                  VectorOf<Real>& gradients,
-                                 const MatrixOf<Real>& gy, int threads);
+                                 const MatrixOf<Real>& gy, const Pass& pass);
 
  private:
   ConstMlpViews<Real> views(const VectorOf<Real>& weights) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "lipscope/core/gemm.h"
 #include "lipscope/core/parallel.h"
 #include "lipscope/core/rng.h"
 
@@ -22,6 +23,7 @@ struct Pass {
   int threads = 0;       ///< 0: all cores
   double dropout = 0.0;  ///< 0 but in training
   Rng noise = Rng(0);    ///< of dropout; one stream for each place of it
+  Precision products = Precision::full;  ///< high in training
 
   Index rows() const { return sequences * length; }
 };

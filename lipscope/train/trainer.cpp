@@ -21,6 +21,8 @@ Trainer::Trainer(const LanguageModelConfig& config, TrainingOptions options)
   require(options_.schedule.rate > 0 && options_.clip >= 0,
           "trainer: learning rate {}, clip {}", options_.schedule.rate,
           options_.clip);
+  const std::string why = objection(options_.limits, config);
+  require(why.empty(), "trainer: {}", why);
   options_.adamw.threads = options_.threads;
 }
 
@@ -28,6 +30,7 @@ TrainingState Trainer::initial() const {
   TrainingState state;
   Rng seed = Rng(options_.seed).split(of_weights);
   state.weights = model_.layout().initial<float>(seed.next());
+  begin_within(options_.limits, model_, state.weights, options_.threads);
   state.moments.first = VectorOf<float>::Zero(state.weights.size());
   state.moments.second = state.moments.first;
   return state;
@@ -45,15 +48,17 @@ StepReport Trainer::step(TrainingState& state, const Batch& batch) {
       .length = batch.length,
       .threads = options_.threads,
       .dropout = options_.dropout,
-      .noise = Rng(options_.seed).split(of_dropout).split(state.step)};
+      .noise = Rng(options_.seed).split(of_dropout).split(state.step),
+      .products = Precision::high};
   const MatrixOf<float>& logits =
       model_.forward(state.weights, batch.characters, pass);
   StepReport report;
-  report.nll =
-      cross_entropy(logits, batch.targets) / static_cast<double>(pass.rows());
+  report.nll = cross_entropy(logits, batch.targets, options_.threads) /
+               static_cast<double>(pass.rows());
   model_.backward(state.weights, gradients_, batch.characters, batch.targets,
                   pass);
-  report.gradient_norm = gradient_norm(gradients_, 0, gradients_.size());
+  report.gradient_norm =
+      gradient_norm(gradients_, 0, gradients_.size(), options_.threads);
   if (!std::isfinite(report.nll) || !std::isfinite(report.gradient_norm))
     throw RunError(fmt::format(
         "training diverged at step {}: the loss is {}, the gradient's norm {}",
@@ -66,6 +71,7 @@ StepReport Trainer::step(TrainingState& state, const Batch& batch) {
   report.rate = options_.schedule.at(state.step);
   adamw_step(model_.layout(), state.weights, gradients_, state.moments,
              state.step, report.rate, scale, options_.adamw);
+  keep_within(options_.limits, model_, state.weights, options_.threads);
   return report;
 }
 
@@ -78,7 +84,7 @@ double mean_nll(LanguageModel<float>& model, const VectorOf<float>& weights,
                                        {.sequences = batch.sequences,
                                         .length = batch.length,
                                         .threads = threads}),
-                         batch.targets);
+                         batch.targets, threads);
   return sum / static_cast<double>(text.size() - 1);
 }
 

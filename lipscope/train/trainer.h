@@ -3,6 +3,7 @@
 #include "lipscope/train/adamw.h"
 #include "lipscope/train/corpus.h"
 #include "lipscope/train/language_model.h"
+#include "lipscope/train/weight_limits.h"
 
 namespace lipscope {
 
@@ -12,6 +13,7 @@ struct TrainingOptions {
   double clip = 1.0;  ///< longest gradient; 0: as it is
   double dropout = 0.0;
   AdamWOptions adamw;
+  WeightLimits limits;  ///< kept after every step, and at the start
   std::uint64_t seed = 0;
   int threads = 0;  ///< 0: all cores
 };

@@ -21,13 +21,16 @@ namespace fs = std::filesystem;
 void require_same_run(const fs::path& folder,
                       const ModelDescription& description) {
   const ModelDescription before = read_description(folder);
-  for (const auto& [key, value] : description.training.items())
-    if (!before.training.contains(key) || before.training[key] != value)
+  const ordered_json &was = before.training, &now = description.training;
+  ordered_json all = was;
+  all.update(now);
+  for (const auto& [key, value] : all.items())
+    if (was.value(key, ordered_json()) != now.value(key, ordered_json()))
       throw InputError(fmt::format(
           "{}: was trained with {} {}, and now it should be {}; go on as it "
           "began or take another folder",
-          folder.string(), key,
-          shown(before.training.value(key, ordered_json())), shown(value)));
+          folder.string(), key, shown(was.value(key, ordered_json())),
+          shown(now.value(key, ordered_json()))));
 }
 
 // what was seen up to the checkpoint; what came after it is done again
@@ -64,6 +67,19 @@ ordered_json to_json(const LayerConstant& c) {
   return json;
 }
 
+ordered_json to_json(const PromisedConstant& c, Index context) {
+  return {{"from", "input of layer 0"},
+          {"to", "logits"},
+          {"mask", "causal"},
+          {"norm", "2"},
+          {"n", context},
+          {"upper", c.certified},
+          {"upper_by", "stack_constant"},
+          {"scope", c.scope},
+          {"limit", c.limit},
+          {"longest_token", c.longest_token}};
+}
+
 // |g| of all tensors of a layer, "h.3." in front of their names
 double layer_gradient_norm(const Layout& layout, const VectorOf<float>& g,
                            Index layer) {
@@ -83,6 +99,7 @@ class Run {
       : folder_(folder),
         corpus_(corpus),
         options_(options),
+        limits_(training.limits),
         threads_(training.threads),
         trainer_(description.config, training) {
     require(options.steps >= 1 && options.eval_every >= 1,
@@ -119,10 +136,12 @@ class Run {
     summary.best_step = at_.best_step;
     summary.best_valid_nll = at_.best_nll.value_or(NAN);
     summary.test_nll = NAN;
-    if (summary.finished)
+    if (summary.finished) {
+      const VectorOf<float> best = read_weights(best_file(), layout());
       summary.test_nll =
-          mean_nll(trainer_.model(), read_weights(best_file(), layout()),
-                   corpus_.test, threads_);
+          mean_nll(trainer_.model(), best, corpus_.test, threads_);
+      summary.promised = require_within(limits_, trainer_.model(), best);
+    }
     return summary;
   }
 
@@ -149,6 +168,9 @@ class Run {
   ordered_json evaluate(const StepReport& report, double speed) {
     LanguageModel<float>& model = trainer_.model();
     const VectorOf<float>& weights = at_.state.weights;
+    // before anything is written: weights that break a promise are not kept
+    const std::optional<PromisedConstant> promised =
+        require_within(limits_, model, weights);
     const double nll = mean_nll(model, weights, corpus_.valid, threads_);
     if (!at_.best_nll || nll < *at_.best_nll) {
       write_weights(best_file(), layout(), weights);
@@ -163,6 +185,7 @@ class Run {
                          {"learning_rate", report.rate},
                          {"gradient_norm", report.gradient_norm},
                          {"characters_per_second", speed}};
+    if (promised) line["constant"] = to_json(*promised, model.config().context);
     ordered_json norms = ordered_json::array();
     for (Index i = 0; i < model.config().layers; ++i)
       norms.push_back(layer_gradient_norm(layout(), trainer_.gradients(), i));
@@ -182,6 +205,7 @@ class Run {
   fs::path folder_;
   const Corpus& corpus_;
   RunOptions options_;
+  WeightLimits limits_;
   int threads_;
   Trainer trainer_;
   Checkpoint at_;

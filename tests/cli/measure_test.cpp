@@ -161,7 +161,7 @@ TEST_F(Measure, CertifiesFromAboveByTheNamedCertificate) {
   EXPECT_EQ(record("--map core --certificate blocks")["upper_by"],
             "own_blocks");
   EXPECT_TRUE(record("--certificate none")["upper"].is_null());
-  EXPECT_EQ(record("--kind l2")["upper_by"], "own_l2");
+  EXPECT_EQ(record("--kind l2")["upper_by"], "own_l2_kernel");
   EXPECT_EQ(record("--kind cosine")["upper_by"], "own_cosine");
   EXPECT_EQ(record("--kind sigmoid")["upper_by"], "ramapuram24_ball");
   EXPECT_TRUE(record("--kind l2-untied")["upper"].is_null());

@@ -102,5 +102,68 @@ TEST(Train, RefusesWhatDoesNotFitTogether) {
   EXPECT_EQ(o.code, 2);
 }
 
+TEST(Train, KeepsAPromisedConstantAndSaysWhatItCosts) {
+  const Folder folder;
+  const std::string text = text_file(folder);
+  const auto train = [&](const std::string& name, const std::string& more) {
+    return lipscope("train " + text + " --out " + (folder / name) +
+                    " --model l2 --norm none --max-lipschitz 4 --lr 0.01" +
+                    more + small);
+  };
+  const Outcome whole = train("whole", " --steps 10 --json --cost");
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  // two evaluations of each run, and the summary
+  const auto lines = json_lines(whole.out);
+  ASSERT_EQ(lines.size(), 5u);
+  for (const int i : {0, 1}) {
+    const auto& constant = lines[i]["constant"];
+    EXPECT_LE(constant["upper"].get<double>(), 4.0);
+    EXPECT_GT(constant["upper"].get<double>(), 3.9);
+    EXPECT_EQ(constant["scope"], "everywhere");
+    EXPECT_EQ(constant["limit"], 4.0);
+  }
+  EXPECT_FALSE(lines[2].contains("constant"));
+  const auto& cost = lines[4]["cost"];
+  EXPECT_EQ(cost["cost_in_valid_nll"].get<double>(),
+            cost["best_valid_nll"].get<double>() -
+                cost["unconstrained_best_valid_nll"].get<double>());
+  EXPECT_EQ(nlohmann::json::parse(contents(folder / "whole/cost.json")),
+            nlohmann::json(cost));
+  EXPECT_NE(contents(folder / "whole/unconstrained/model.safetensors"),
+            contents(folder / "whole/model.safetensors"));
+
+  // interrupted after 5 steps; without its limit it would be another run
+  ASSERT_EQ(train("parts", " --steps 5").code, 0);
+  const Outcome rest = train("parts", " --steps 10 --resume");
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  EXPECT_NE(rest.out.find("certified constant at most 3.9"), std::string::npos)
+      << rest.out;
+  EXPECT_EQ(contents(folder / "parts/checkpoint-10.safetensors"),
+            contents(folder / "whole/checkpoint-10.safetensors"));
+  const Outcome other =
+      lipscope("train " + text + " --out " + (folder / "parts") +
+               " --model l2 --norm none --lr 0.01 --resume --steps 20" + small);
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("max-lipschitz"), std::string::npos) << other.err;
+}
+
+TEST(Train, PromisesNothingItCannotKeep) {
+  const Folder folder;
+  const std::string train =
+      "train " + text_file(folder) + " --out " + (folder / "model") + small;
+  const auto refused = [&](const std::string& options, const char* why) {
+    const Outcome o = lipscope(train + options);
+    EXPECT_EQ(o.code, 2) << options;
+    EXPECT_NE(o.err.find(why), std::string::npos) << o.err;
+  };
+  refused(" --max-lipschitz 10 --model l2", "norm none");
+  refused(" --max-lipschitz 10 --norm none --model dot", "take l2");
+  refused(" --max-lipschitz 1 --norm none --model l2", "above 1");
+  refused(" --cost --norm none --model l2", "--max-lipschitz");
+  refused(" --spectral-cap 0", "--spectral-cap");
+  refused(" --spectral-cap 2 --spectral-norm", "--spectral-norm");
+  EXPECT_EQ(lipscope(train + " --spectral-norm --steps 3").code, 0);
+}
+
 }  // namespace
 }  // namespace lipscope::test

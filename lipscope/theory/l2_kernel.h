@@ -1,0 +1,70 @@
+#pragma once
+
+#include <vector>
+
+#include "lipscope/attention/head_weights.h"
+#include "lipscope/theory/bound.h"
+
+/// Tied L2 attention as a normalised Gaussian kernel: a bound in the 2-norm,
+/// everywhere, that grows like n^{1/4} √ln n and takes the norms of whole
+/// matrices. With y = xW_Q k^{-1/4}, E_ij = exp(−|y_i − y_j|²) over the pairs
+/// that are seen, Z_i = Σ_j E_ij and P_ij = E_ij/Z_i,
+///
+///   Lip₂(F) ≤ Φ(n) · k^{-1/2}‖[t_h W_Q,h]‖ ‖[U_h/t_h]‖,
+///   U_h = W_Q,hᵀ W_V,h W_O,h on top of one another, any t_h > 0,
+///   Φ(n) = 2p + √C + 2√(p D),
+///
+/// p the lemma of [Kim21] (kim21.h), C the largest column sum of P, D that of
+/// P_ij|y_i − y_j|²:
+///
+///   C ≤ min(√(cn), (n + 1)/2),  D ≤ m g(min(√(cm)/m, t*)),  m = n − 1,
+///   g(t) = t ln(1/t − 1), t* = 0.2178… where g is largest,
+///
+/// with c = 1, or 2 under a causal mask.
+///
+/// Proof. The map is Y ↦ [t_1 g(Y_1/t_1), …] between the linear maps [t_h
+/// W_Q,h] k^{-1/4} and [U_h/t_h] k^{-1/4}: heads stand side by side, so that
+/// what is between them has the constant of one. For one (own.h, own_l2)
+///
+///   dg_i = 2 dy_i Cov_i + Σ_j P_ij dy_j + 2 Σ_j P_ij⟨dy_j, y_i−y_j⟩(y_j−ȳ_i).
+///
+/// The first is at most 2p. The second is ‖P‖ ≤ √C (Schur: rows sum to 1). The
+/// third, by Cauchy–Schwarz in each row, is at most
+/// 2 (Σ_jP_ij|y_i−y_j|²|dy_j|²)^{1/2} (Σ_jP_ij|y_j−ȳ_i|²)^{1/2}, where the last
+/// root is at most √p; squares summed over i leave D.
+///
+/// C: a token is nearest to itself, so that Z_i ≥ 1 + E_ij for i ≠ j and P_ij ≤
+/// ½. And the kernel is positive definite, E_ij = ⟨f_i, f_j⟩ with |f_i| = 1:
+///
+///   (Σ_i P_ij)² = ⟨Σ_i f_i/Z_i, f_j⟩² ≤ |Σ_i f_i/Z_i|² = Σ_{i,l}E_il/(Z_iZ_l),
+///
+/// over all i that see j. Without a mask 1/(Z_iZ_l) ≤ (1/Z_i² + 1/Z_l²)/2 makes
+/// that at most Σ_i 1/Z_i ≤ n. Under a causal mask it is at most twice the sum
+/// over l ≤ i, hence 2Σ_i (1/Z_i) Σ_{l≤i}E_il = 2n, since Z_l ≥ 1. The same
+/// without i = j has m for n.
+///
+/// D: for i ≠ j, P_ij ≤ E_ij/(1 + E_ij), so |y_i−y_j|² = −ln E_ij ≤ ln(1/P_ij −
+/// 1) and P_ij|y_i−y_j|² ≤ g(P_ij). g is concave, and so is at most g(t) at
+/// t = min(mean, t*) on the average over m numbers of that mean.
+///
+/// The rate is that of ‖P‖: m tokens at one place with m² around them, at
+/// e^{-r²} = 1/m and apart from one another, have ‖P‖ ≈ √m/3.
+namespace lipscope {
+
+extern const Statement own_l2_kernel_statement;
+
+Magnitude l2_kernel(Index n, Mask mask);  ///< Φ(n)
+
+/// ‖[t_h W_Q,h]‖ and ‖[U_h/t_h]‖ of these heads, from above, where t_h makes
+/// the two Frobenius norms of a head alike. Where heads have no output
+/// (concatenated) U is block-diagonal.
+struct L2PathNorms {
+  double query = 0.0, path = 0.0;
+  std::vector<double> balance;  ///< t_h
+  Index k = 1;
+};
+L2PathNorms l2_path_norms(const std::vector<HeadWeights>& heads);
+/// k^{-1/2} times the product of the two.
+Magnitude l2_path_factor(const L2PathNorms& norms);
+
+}  // namespace lipscope
