@@ -54,12 +54,12 @@ Stack stack_of(const LanguageModel<Real>& model,
                        .norm = c.norm,
                        .mask = Mask::causal,
                        .kind = stack.kind};
-    if (c.contraction)
+    if (c.contraction) {
+      const MlpWeights& mlp = layer.mlp;
       layer.mlp.down *=
           *c.contraction /
-          mlp_contraction<double>({view(std::as_const(layer.mlp.up)),
-                                   view(std::as_const(layer.mlp.down))},
-                                  c.activation);
+          mlp_contraction<double>({view(mlp.up), view(mlp.down)}, c.activation);
+    }
     if (c.norm != NormPlace::none) {
       layer.attention_norm = read.norm(name + "ln_1");
       layer.mlp_norm = read.norm(name + "ln_2");

@@ -38,6 +38,29 @@ TEST(ModelStack, IsTheModelFromItsEmbeddingOn) {
     }
 }
 
+TEST(ModelStack, HasTheDivisorsOfAnInvertibleModel) {
+  LanguageModel<double> model({.mixer = Mixer::contractive_l2,
+                               .characters = 3,
+                               .layers = 1,
+                               .width = 4,
+                               .heads = 2,
+                               .context = 2,
+                               .hidden = 5,
+                               .norm = NormPlace::none,
+                               .contraction = 0.7});
+  VectorOf<double> weights = model.layout().initial<double>(3);
+  const std::vector<int> characters = {2, 1};
+  const Matrix logits =
+      model.forward(weights, characters, {.length = 2, .threads = 1});
+  Matrix x(2, 4);
+  for (Index i = 0; i < 2; ++i)
+    x.row(i) =
+        tensor(weights, model.layout().tensors()[0].slot).row(characters[i]) +
+        tensor(weights, model.layout().tensors()[1].slot).row(i);
+  const Matrix found = (*test::stack_map(stack_of(model, weights)))(x);
+  EXPECT_LT((found - logits).norm(), 1e-12 * logits.norm());
+}
+
 TEST(ModelStack, RefusesAnLstm) {
   const LanguageModel<float> model(
       {.mixer = Mixer::lstm, .characters = 5, .layers = 1, .width = 4});
