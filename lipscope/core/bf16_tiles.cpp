@@ -199,6 +199,10 @@ void block(const uint16_t* a, const uint16_t* b, Index strip, Index steps,
     if constexpr (down > 1) _tile_loadd(2, below, bytes);
     if constexpr (down > 1 && across > 1) _tile_loadd(3, below + side, bytes);
   } else {
+    // where the sums will go may be far away: fetched while they are made
+    for (Index i = 0; i < rows; ++i)
+      for (Index j = 0; j < cols; j += side)
+        __builtin_prefetch(c + i * stride + j, 1);
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
