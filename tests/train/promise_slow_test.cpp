@@ -57,7 +57,7 @@ TEST(PromisedConstant, IsNeverExceededBySearch) {
     EXPECT_LE(certified, limit);
     EXPECT_GT(certified, 0.9 * limit) << "the promise does not bind";
 
-    const MapPtr<double> f = stack_map(stack);
+    const MapPtr<double> f = test::stack_map(stack);
     double reached = 0.0;
     for (std::uint64_t seed = 0; seed < 12; ++seed) {
       const double size = std::pow(10.0, static_cast<double>(seed % 4) - 1.0);
