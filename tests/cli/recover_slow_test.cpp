@@ -27,7 +27,8 @@ TEST(InvertCommand, RecoversAPassageExactly) {
   ASSERT_EQ(trained.code, 0) << trained.err;
   const auto lines = json_lines(trained.out);
   // it has learnt something: 19 characters, ln 19 = 2.94
-  EXPECT_LT(lines.back()["best_valid_nll"].get<double>(), 2.5);
+  EXPECT_EQ(lines.back()["parameters"]["split"], "test");
+  EXPECT_LT(lines.back()["value"].get<double>(), 2.5);
 
   const Outcome o = lipscope("invert " + model + " --text " + text +
                              " --length 256 --offset 5000 --samples 2 --json "
