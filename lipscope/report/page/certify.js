@@ -1,9 +1,10 @@
 // ---- certify.js: how many predictions hold, against the size of a change
 
-const provedLog = (i) => lowerLog(i) ?? (typeof detail(i, "lower_log10") === "number" ? detail(i, "lower_log10") : null);
+const provedLog = (i) =>
+    lowerLog(i) ?? (typeof detail(i, "lower_log10") === "number" ? detail(i, "lower_log10") : null);
 
-// Shares of the positions over a radius: those of which the value is at least that (falling), or at most (rising).
-// Positions without a value never are.
+// Shares of the positions over a radius: those of which the value is at least that (falling), or at most
+// (rising). Positions without a value never are.
 function shareCurve(values, count, falling) {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted.map((x, k) => ({x, y: 100 * (falling ? sorted.length - k : k + 1) / count}));
@@ -54,10 +55,9 @@ function certifySection(records) {
         height: 380,
         caption: `${capital(words.join("; "))}.`,
         head: ["", "radius", "share of the positions"],
-        rows: () => curves.flatMap(
-            (c) => [0, 0.1, 0.25, 0.5, 0.75, 0.9, 1].map((q) => {
-              const p = c.points[Math.floor(q * (c.points.length - 1))];
-              return [c.name, shownLog(p.x), `${shown(p.y, 3)} %`];
-            }))
+        rows: () => curves.flatMap((c) => [0, 0.1, 0.25, 0.5, 0.75, 0.9, 1].map((q) => {
+          const p = c.points[Math.floor(q * (c.points.length - 1))];
+          return [c.name, shownLog(p.x), `${shown(p.y, 3)} %`];
+        }))
       }));
 }

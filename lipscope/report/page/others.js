@@ -203,13 +203,12 @@ function experimentSection(name, records) {
   let k = 0;
   for (const [series, all] of groupBy(records, (i) => plain(parameter(i, "series")))) {
     const colourName = palette[k % palette.length];
-    const points = (yOf) =>
-        all.map((i) => {
-             const x = parameter(i, "x");
-             return {x: typeof x === "number" ? scaled(x, logX) : null, y: yOf(i), i};
-           })
-            .filter((p) => p.x !== null && p.y !== null)
-            .sort((a, b) => a.x - b.x);
+    const points = (yOf) => all.map((i) => {
+                                 const x = parameter(i, "x");
+                                 return {x: typeof x === "number" ? scaled(x, logX) : null, y: yOf(i), i};
+                               })
+                                .filter((p) => p.x !== null && p.y !== null)
+                                .sort((a, b) => a.x - b.x);
     const [low, up, value] = [
       points((i) => scaled(num(i, "lower"), logY)), points((i) => (logY ? upperLog(i) : num(i, "upper"))),
       points((i) => scaled(num(i, "value"), logY))

@@ -70,7 +70,8 @@ function provenanceSection() {
       "provenance", "Where this comes from",
       el("dl", {class: "provenance"},
          dates.map(
-             ([k, v]) => [el("dt", null, k), el("dd", {class: /^(SHA|Command lines)/.test(k) ? "mono" : null}, v)])));
+             ([k, v]) =>
+                 [el("dt", null, k), el("dd", {class: /^(SHA|Command lines)/.test(k) ? "mono" : null}, v)])));
 }
 
 function explanation() {

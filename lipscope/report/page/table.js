@@ -2,8 +2,8 @@
 
 const rowHeight = 28;
 const firstFields = [
-  "file", "command", "layer", "head", "n", "sample", "value", "lower", "upper_whp", "upper", "upper_log10", "upper_by",
-  "status", "radius_max", "radius_rms", "residual", "steps"
+  "file", "command", "layer", "head", "n", "sample", "value", "lower", "upper_whp", "upper", "upper_log10",
+  "upper_by", "status", "radius_max", "radius_rms", "residual", "steps"
 ];
 const titles = {
   upper_whp: "upper (whp)",
