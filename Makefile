@@ -34,8 +34,8 @@ quickstart: setup
 
 check: test-setup release format-check layers
 	@ctest --preset release --label-exclude slow -j2
-	@ctest --preset release --label-regex slow
-	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=3
+	@ctest --preset release --label-regex slow -j2
+	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=2
 	@echo 'make check: all tests passed'
 
 asan: setup
