@@ -26,8 +26,8 @@ AttentionLayer<Real>::AttentionLayer(Layout& layout, const std::string& name,
   if (tied()) {
     in_ =
         layout.add_matrix(name + ".q.weight", d, d, tied_query(d, shape.heads));
-    value_ =
-        layout.add_matrix(name + ".v.weight", d, d, tied_value(d, shape.heads));
+    value_ = layout.add_matrix(name + ".v.weight", d, d,
+                               tied_value(d, shape.heads, shape.layers));
   } else {
     in_ = layout.add_matrix(name + ".qkv.weight", d, 3 * d);
   }

@@ -17,6 +17,7 @@ struct AttentionShape {
   double contraction = 1.0;  ///< and multiplied with this
   Index width = 0, heads = 1;
   Index context = 1;  ///< the n of that bound
+  Index layers = 1;   ///< of the model, see tied_value
 };
 
 /// Causal multi-head attention without biases, on the heads of attention/:

@@ -1,5 +1,6 @@
 #include "lipscope/train/initial.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace lipscope {
@@ -89,16 +90,17 @@ Initial tied_query(Index width, Index heads) {
   }};
 }
 
-Initial tied_value(Index width, Index heads) {
+Initial tied_value(Index width, Index heads, Index layers) {
   const Shape s(width, heads);
-  if (!s.apart) return {.deviation = s.root / std::sqrt(s.d)};
+  const double share = std::min(1.0, 2 / static_cast<double>(layers));
+  if (!s.apart) return {.deviation = share * s.root / std::sqrt(s.d)};
   const Index places = place_coordinates(width);
   // x W_Q W_Qᵀ/√k multiplies characters by `through` and adds as much of each
   // other in every feature; W_V brings the sum back to size
   const double features = std::ceil(s.k / 2);
   const double through = s.faint() * s.faint() * features / s.root *
                          std::sqrt(1 + s.characters / features);
-  const double deviation = 1.5 / (through * std::sqrt(s.characters));
+  const double deviation = share * 1.5 / (through * std::sqrt(s.characters));
   return {.entry = [=](Index row, Index, double normal) {
     return row < places ? 0.0 : deviation * normal;
   }};

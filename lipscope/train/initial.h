@@ -37,10 +37,11 @@ Initial characters_beside_places(Index width);
 
 /// W_Q and W_V of tied L2 attention: scores of neighbours begin at −1 in the
 /// head that sees least far and at −1/64 in the one that sees farthest, those
-/// of two characters at −1/6, and outputs at about the size of what is read.
-/// With fewer than 8 coordinates or 2 features a head: normal numbers of like
-/// size.
+/// of two characters at −1/6, and outputs at about the size of what is read, or
+/// 2/layers of it: where the outputs of many layers drown the tokens, deep
+/// models do not learn without a warm-up. With fewer than 8 coordinates or 2
+/// features a head: normal numbers of like size.
 Initial tied_query(Index width, Index heads);
-Initial tied_value(Index width, Index heads);
+Initial tied_value(Index width, Index heads, Index layers);
 
 }  // namespace lipscope
