@@ -161,17 +161,20 @@ void pack_strips(const Floats& f, Index vector, Index vectors, Index begin,
 template <int parts, int down, int across>
 void sum(const uint16_t* a, const uint16_t* b, Index strip, Index steps) {
   for (Index s = 0; s < steps; ++s, a += parts * tile, b += parts * tile) {
+    // clang-format off
     if constexpr (parts == 3) {
-      LIPSCOPE_LEFT(2)
-      LIPSCOPE_RIGHT(0)
-      LIPSCOPE_SUM LIPSCOPE_LEFT(1) LIPSCOPE_SUM LIPSCOPE_RIGHT(1)
-          LIPSCOPE_SUM LIPSCOPE_LEFT(0) LIPSCOPE_SUM LIPSCOPE_RIGHT(2)
-              LIPSCOPE_SUM LIPSCOPE_RIGHT(0) LIPSCOPE_SUM
+      LIPSCOPE_LEFT(2) LIPSCOPE_RIGHT(0) LIPSCOPE_SUM
+      LIPSCOPE_LEFT(1) LIPSCOPE_SUM
+      LIPSCOPE_RIGHT(1) LIPSCOPE_SUM
+      LIPSCOPE_LEFT(0) LIPSCOPE_SUM
+      LIPSCOPE_RIGHT(2) LIPSCOPE_SUM
+      LIPSCOPE_RIGHT(0) LIPSCOPE_SUM
     } else {
-      LIPSCOPE_LEFT(1)
-      LIPSCOPE_RIGHT(0)
-      LIPSCOPE_SUM LIPSCOPE_LEFT(0) LIPSCOPE_SUM LIPSCOPE_RIGHT(1) LIPSCOPE_SUM
+      LIPSCOPE_LEFT(1) LIPSCOPE_RIGHT(0) LIPSCOPE_SUM
+      LIPSCOPE_LEFT(0) LIPSCOPE_SUM
+      LIPSCOPE_RIGHT(1) LIPSCOPE_SUM
     }
+    // clang-format on
   }
 }
 
