@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "lipscope/report/median.h"
 #include "lipscope/report/table.h"
 
 namespace lipscope::cli {
@@ -49,16 +50,19 @@ double quantile(std::vector<double> values, double share) {
       std::floor(share * static_cast<double>(values.size() - 1)))];
 }
 
+ordered_json quantile_row(const char* name, double lower, double upper) {
+  return {{"share", name}, {"lower", number(lower)}, {"upper", number(upper)}};
+}
+
 std::string quantiles(const Sides& s) {
-  std::vector<ordered_json> rows;
-  for (const auto& [name, share] : {std::pair("least", 0.0),
-                                    {"10 %", 0.1},
-                                    {"median", 0.5},
-                                    {"90 %", 0.9},
-                                    {"most", 1.0}})
-    rows.push_back({{"share", name},
-                    {"lower", number(quantile(s.lower, share))},
-                    {"upper", number(quantile(s.upper, share))}});
+  const auto at = [&](const char* name, double share) {
+    return quantile_row(name, quantile(s.lower, share),
+                        quantile(s.upper, share));
+  };
+  const std::vector<ordered_json> rows = {
+      at("least", 0.0), at("10 %", 0.1),
+      quantile_row("median", median_log10(s.lower), median_log10(s.upper)),
+      at("90 %", 0.9), at("most", 1.0)};
   return table(
       {{"share", "position"}, {"lower", "proved"}, {"upper", "attacked at"}},
       rows);

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "lipscope/core/matrix.h"
+#include "lipscope/report/median.h"
 #include "lipscope/report/table.h"
 
 namespace lipscope::cli {
@@ -34,18 +35,17 @@ std::vector<ordered_json> by_length(const std::vector<ordered_json>& records) {
     const std::tuple key{r["layer"].dump(), r["head"].dump(),
                          r["n"].get<Index>()};
     if (!seen.insert(key).second) continue;
-    std::vector<double>&sorted = values[key], &upper = above[key];
-    std::sort(sorted.begin(), sorted.end());
-    std::sort(upper.begin(), upper.end());
-    const double median_upper = upper[upper.size() / 2];
+    const std::vector<double>& lower = values[key];
+    const auto [least, most] = std::minmax_element(lower.begin(), lower.end());
+    const double median_upper = median(above[key]);
     lines.push_back(
         {{"layer", r["layer"]},
          {"head", r["head"]},
          {"n", r["n"]},
-         {"samples", sorted.size()},
-         {"least", sorted.front()},
-         {"median", sorted[sorted.size() / 2]},
-         {"most", sorted.back()},
+         {"samples", lower.size()},
+         {"least", *least},
+         {"median", median(lower)},
+         {"most", *most},
          {"upper", std::isfinite(median_upper) ? ordered_json(median_upper)
                                                : ordered_json(nullptr)},
          {"upper_by", r["upper_by"]}});

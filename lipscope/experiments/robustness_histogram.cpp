@@ -6,6 +6,7 @@
 #include "lipscope/core/parallel.h"
 #include "lipscope/experiments/answers.h"
 #include "lipscope/experiments/generated_text.h"
+#include "lipscope/report/median.h"
 #include "lipscope/train/model_stack.h"
 #include "lipscope/train/trainer.h"
 
@@ -132,12 +133,6 @@ Outcome outcome_of(const Subject& subject, const Size& size, Index steps,
   return outcome;
 }
 
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2,
-                   values.end());
-  return values[values.size() / 2];
-}
-
 // the share of predictions that nothing within the radius can change
 void answer_radius(Row& row, const Outcome& outcome, double radius) {
   const double log = std::log10(radius);
@@ -154,8 +149,8 @@ void answer_radius(Row& row, const Outcome& outcome, double radius) {
   row.details = {{"test_nll", outcome.test_nll},
                  {"right", outcome.right},
                  {"token_rms", outcome.token},
-                 {"median_proved_log10", median(outcome.proved)},
-                 {"median_attacked_log10", median(outcome.attacked)}};
+                 {"median_proved_log10", median_log10(outcome.proved)},
+                 {"median_attacked_log10", median_log10(outcome.attacked)}};
 }
 
 }  // namespace
