@@ -144,7 +144,8 @@ class Search final {
 
   std::vector<Measurement> run() {
     search_in_f32();
-    if (encloses_in_f64()) enclose_in_f64();
+    const std::vector<Index> loose = to_enclose_in_f64();
+    if (!loose.empty()) enclose_in_f64(loose);
     if (continues_in_f64()) continue_in_f64();
     conclude(found_, options_);
     return found_;
@@ -189,9 +190,9 @@ class Search final {
         options_.enclose == 0.0 ? j32.likely_direction() : VectorOf<float>();
     if (likely.size() == 0) return {};
     Vector start = likely.cast<double>();
+    const Vector random = random_direction(cols_, Rng(options_.seed).split(0));
     for (Index b = 0; b < blocks_; ++b)
-      start.segment(b * cols_, cols_) +=
-          random_direction(cols_, Rng(options_.seed).split(b));
+      start.segment(b * cols_, cols_) += random;
     return start;
   }
 
@@ -233,8 +234,9 @@ class Search final {
     std::vector<double> longest(blocks_, 0.0);
     for (int i = 0; i < probes; ++i) {
       const Rng rng = Rng(options_.seed).split(probe_stream).split(i);
+      // the same probe for every sequence: none is drawn for its neighbours
       const VectorOf<float> probe =
-          flatten(gaussian(x_.size(), 1, rng)).cast<float>();
+          flatten(gaussian(cols_, 1, rng)).cast<float>().replicate(blocks_, 1);
       const Vector drift =
           j64().apply(probe.cast<double>()) - j32.apply(probe).cast<double>();
       for (Index b = 0; b < blocks_; ++b) {
@@ -254,20 +256,23 @@ class Search final {
 
   // Where the f32 iteration said its part and the sum is still too large, the
   // difference between f32 and f64 is to blame.
-  bool encloses_in_f64() const {
-    return going_ && options_.enclose > 0.0 &&
-           std::any_of(found_.begin(), found_.end(), [&](const auto& m) {
-             return m.upper_whp && !enclosed(m, options_);
-           });
+  std::vector<Index> to_enclose_in_f64() const {
+    std::vector<Index> blocks;
+    if (!going_ || options_.enclose == 0.0) return blocks;
+    for (Index b = 0; b < blocks_; ++b)
+      if (found_[b].upper_whp && !enclosed(found_[b], options_))
+        blocks.push_back(b);
+    return blocks;
   }
 
-  void enclose_in_f64() {
+  void enclose_in_f64(const std::vector<Index>& blocks) {
     GolubKahanOptions options = iteration();
+    options.only = blocks;
     options.enclose = part_of_enclosure(0.999);
     options.seed = Rng(options_.seed).split(fresh_stream).next();
     const auto estimates = golub_kahan(j64(), blocks_, options);
     adopt(estimates, "golub-kahan-f64");
-    for (Index b = 0; b < blocks_; ++b) {
+    for (const Index b : blocks) {
       const NormEstimate& e = estimates[b];
       if (!std::isfinite(e.upper_factor)) continue;
       const double upper = e.upper_factor * e.value * (1.0 + slack_f64);
@@ -328,6 +333,16 @@ class Search final {
 };
 
 }  // namespace
+
+MemoryPlan memory_plan(Index unknowns, const MeasureOptions& options) {
+  if (options.memory == 0 || unknowns <= options.dense_limit) return {};
+  // a cycle as long as all steps never starts again
+  const auto steps = [&](Index vectors) {
+    return vectors < options.max_steps ? vectors : 0;
+  };
+  return {steps(vectors_within<float>(options.memory, unknowns)),
+          steps(vectors_within<double>(options.memory, unknowns))};
+}
 
 std::vector<Measurement> measure_norms(const Map<float>& search,
                                        const Map<double>& witness,

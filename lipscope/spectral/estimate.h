@@ -23,12 +23,29 @@ struct MeasureOptions {
   std::function<bool(int step)> keep_going = {};
   /// Jacobians with at most this many columns are formed and decomposed.
   Index dense_limit = 512;
-  /// Bytes that the vectors of an iteration may take, see GolubKahanOptions.
+  /// Bytes that the vectors of an iteration may take for each sequence; 0: any
+  /// number. What it decides is memory_plan.
   std::uint64_t memory = 0;
   /// x holds this many sequences of equal length, one under another, and the
   /// maps act on each by itself.
   Index sequences = 1;
 };
+
+/// All that MeasureOptions::memory can change in the measurement of one
+/// sequence: after how many steps its iterations start again from the best
+/// direction found. 0: they never do.
+///
+/// It depends on the sequence alone, whatever is measured beside it. What
+/// AttentionOptions::memory decides, whether attention weights are kept or
+/// rebuilt, changes no bit of any number and is no part of it.
+struct MemoryPlan {
+  Index steps_f32 = 0, steps_f64 = 0;
+  bool operator==(const MemoryPlan&) const = default;
+};
+
+/// The plan for a sequence of `unknowns` = n·d numbers. Of the options it reads
+/// max_steps, dense_limit and memory.
+MemoryPlan memory_plan(Index unknowns, const MeasureOptions& options);
 
 /// The local Lipschitz constant ‖J(x)‖₂ of a map at a point, from below and,
 /// where that can be said, from above.
@@ -76,7 +93,9 @@ Measurement measure_norm(const Map<float>& search, const Map<double>& witness,
                          const Matrix& x, const MeasureOptions& options = {});
 
 /// The same for each of options.sequences sequences, through products that
-/// serve all of them. Each upper_whp may fail with probability delta.
+/// serve all of them. Each upper_whp may fail with probability delta. What is
+/// found for a sequence has the same bits as if it were measured alone, if the
+/// maps and their Jacobians treat a sequence so; those of this library do.
 std::vector<Measurement> measure_norms(const Map<float>& search,
                                        const Map<double>& witness,
                                        const Matrix& x,

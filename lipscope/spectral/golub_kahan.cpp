@@ -104,6 +104,13 @@ double rough_dot(const Real* x, const Real* y, Index size) {
   return sum;
 }
 
+// y −= a x. A plain loop: Eigen works on some entries of a segment one by one
+// and on others in packets, and which ones depends on where the segment begins.
+template <class Real>
+void subtract(Real a, const Real* x, Real* y, Index size) {
+  for (Index i = 0; i < size; ++i) y[i] -= a * x[i];
+}
+
 // ‖x‖ from its sum of squares, or anew where that left the range of double
 template <class Real>
 double norm_from(double squares, const Real* x, Index size) {
@@ -141,7 +148,8 @@ class LockStep final {
         u_(VectorOf<Real>::Zero(a.rows())),
         v_(VectorOf<Real>::Zero(a.cols())) {
     for (Index b = 0; b < blocks; ++b) {
-      const Vector start = given()
+      const Vector start = !runs(b) ? Vector(Vector::Zero(cols_))
+                           : given()
                                ? Vector(options.start.segment(b * cols_, cols_))
                                : random_direction(cols_, rng(b));
       const double largest = start.cwiseAbs().maxCoeff();
@@ -155,8 +163,7 @@ class LockStep final {
     }
     normalize(active_);
     if (options.memory > 0)
-      capacity_ = std::max<Index>(
-          8, static_cast<Index>(options.memory / sizeof(Real)) / a.cols());
+      capacity_ = vectors_within<Real>(options.memory, cols_);
   }
 
   bool finished() const { return active_.empty(); }
@@ -201,7 +208,15 @@ class LockStep final {
 
  private:
   bool given() const { return options_.start.size() > 0; }
-  Rng rng(Index block) const { return Rng(options_.seed).split(block); }
+  bool runs(Index block) const {
+    const std::vector<Index>& only = options_.only;
+    return only.empty() ||
+           std::find(only.begin(), only.end(), block) != only.end();
+  }
+  Rng rng(Index block) const {
+    const std::vector<std::uint64_t>& seeds = options_.seeds;
+    return Rng(seeds.empty() ? options_.seed : seeds[block]).split(0);
+  }
   Index blocks() const { return static_cast<Index>(runs_.size()); }
 
   // A team of threads costs more than so many multiplications.
@@ -227,7 +242,7 @@ class LockStep final {
     for_each_chunk(active_, rows_, [&](const Chunk& c) {
       if (runs_[c.block].beta.empty()) return;
       const Real beta = static_cast<Real>(runs_[c.block].beta.back());
-      w.segment(c.begin, c.size) -= beta * u_.segment(c.begin, c.size);
+      subtract(beta, u_.data() + c.begin, w.data() + c.begin, c.size);
     });
     u_ = std::move(w);
     const std::vector<double> length = norms(active_, u_, rows_);
@@ -259,9 +274,9 @@ class LockStep final {
             a_.rows(), a_.cols(), v_.size());
     for_each_chunk(active_, cols_, [&](const Chunk& c) {
       const Run<Real>& run = runs_[c.block];
-      v_.segment(c.begin, c.size) -=
-          static_cast<Real>(run.alpha.back()) *
-          run.basis.back().segment(c.begin - c.block * cols_, c.size);
+      subtract(static_cast<Real>(run.alpha.back()),
+               run.basis.back().data() + (c.begin - c.block * cols_),
+               v_.data() + c.begin, c.size);
     });
     const std::vector<double> removed = orthogonalize(active_);
     std::vector<double> length = norms(active_, v_, cols_);
@@ -408,7 +423,7 @@ class LockStep final {
       total.row(chunks[i].block) += parts.row(i);
     parallel_for(count, threads, [&](Index i) {
       const Chunk& chunk = chunks[i];
-      subtract(runs_[chunk.block].basis, chunk, total.row(chunk.block));
+      subtract_all(runs_[chunk.block].basis, chunk, total.row(chunk.block));
     });
     std::vector<double> removed(runs_.size(), 0.0);
     for (const Index b : blocks)
@@ -417,17 +432,16 @@ class LockStep final {
   }
 
   // v −= Σ_j c_j V_j on one chunk
-  void subtract(const std::vector<VectorOf<Real>>& basis, const Chunk& chunk,
-                const Eigen::Ref<const Eigen::RowVectorXd>& c) {
+  void subtract_all(const std::vector<VectorOf<Real>>& basis,
+                    const Chunk& chunk,
+                    const Eigen::Ref<const Eigen::RowVectorXd>& c) {
     constexpr Index strip = 2048;  // stays in the nearest cache
     for (Index i = 0; i < chunk.size; i += strip) {
       const Index size = std::min(strip, chunk.size - i);
       const Index within = chunk.begin - chunk.block * cols_ + i;
       Real* v = v_.data() + chunk.begin + i;
       for (Index j = 0; j < c.size(); ++j) {
-        const Real* column = basis[j].data() + within;
-        const Real factor = static_cast<Real>(c[j]);
-        for (Index k = 0; k < size; ++k) v[k] -= factor * column[k];
+        subtract(static_cast<Real>(c[j]), basis[j].data() + within, v, size);
       }
     }
   }
@@ -498,6 +512,15 @@ class LockStep final {
 }  // namespace
 
 template <class Real>
+Index vectors_within(std::uint64_t memory, Index unknowns) {
+  return std::max<Index>(8, static_cast<Index>(memory / sizeof(Real)) /
+                                std::max<Index>(1, unknowns));
+}
+
+template Index vectors_within<float>(std::uint64_t, Index);
+template Index vectors_within<double>(std::uint64_t, Index);
+
+template <class Real>
 std::vector<NormEstimate> golub_kahan(const LinearOperator<Real>& a,
                                       Index blocks,
                                       const GolubKahanOptions& options) {
@@ -522,6 +545,13 @@ std::vector<NormEstimate> golub_kahan(const LinearOperator<Real>& a,
   require(options.start.size() == 0 || options.enclose == 0.0,
           "golub_kahan: no enclosure (enclose {}) from a given start",
           options.enclose);
+
+  require(options.seeds.empty() ||
+              static_cast<Index>(options.seeds.size()) == blocks,
+          "golub_kahan: {} seeds for {} blocks", options.seeds.size(), blocks);
+  for (const Index b : options.only)
+    require(b >= 0 && b < blocks, "golub_kahan: block {} of {} is to run", b,
+            blocks);
 
   LockStep<Real> run(a, blocks, options);
   for (int step = 1; step <= options.max_steps && !run.finished(); ++step) {

@@ -17,21 +17,30 @@ struct GolubKahanOptions {
   double enclose = 0.0;
   double delta = 1e-10;    ///< probability with which the enclosure may fail
   std::uint64_t seed = 0;  ///< of the starting vectors
-  int threads = 0;         ///< of the vector work; 0: all cores
+  /// A seed for each block, for starts that are independent of one another;
+  /// empty: `seed` for all of them, as if each were run alone.
+  std::vector<std::uint64_t> seeds = {};
+  int threads = 0;  ///< of the vector work; 0: all cores
   /// Called after every step with its number; false ends the run, which is an
   /// outcome and not an error. May be empty.
   std::function<bool(int step)> keep_going = {};
-  /// Bytes that the stored vectors of all blocks may take together; 0: any
-  /// number. Where the next would not fit, the run starts again from its best
-  /// direction (with eight vectors at the least, whatever they take), and
-  /// upper_factor stays what the first cycle, the one with the random start,
-  /// could say.
+  /// Bytes that the stored vectors of each block may take; 0: any number. After
+  /// vectors_within(memory, …) steps the run starts again from its best
+  /// direction, and upper_factor stays what the first cycle, the one with the
+  /// random start, could say.
   std::uint64_t memory = 0;
   /// Where to start, for all blocks end to end; empty: uniformly at random.
   /// From a given start no enclosure is stated. A block that starts at zero is
   /// left alone and keeps value and direction 0.
   Vector start = {};
+  /// The blocks that run; the others are left alone as well. Empty: all run.
+  std::vector<Index> only = {};
 };
+
+/// How many vectors of `unknowns` numbers fit so many bytes: at least eight,
+/// whatever they take. memory is not 0.
+template <class Real>
+Index vectors_within(std::uint64_t memory, Index unknowns);
 
 /// ‖A‖₂, the largest singular value of A, from below, by Golub–Kahan–Lanczos
 /// bidiagonalisation with full reorthogonalisation [GolubKahan65]: the largest
@@ -49,8 +58,9 @@ NormEstimate golub_kahan(const LinearOperator<Real>& a,
 
 /// One estimate for each of the `blocks` blocks of equal size down the diagonal
 /// of a, as if each were run alone; in lock step, so that every product with a
-/// serves all blocks. Block b starts at random from stream b of the seed. A
-/// block that has finished is fed zeros.
+/// serves all blocks. What comes out for a block has the same bits whichever
+/// blocks stand beside it, if the products with a have. A block that has
+/// finished is fed zeros.
 ///
 /// The enclosure of each block may fail with probability delta.
 template <class Real>

@@ -273,6 +273,26 @@ TEST(MeasureNorms, MeasuresEachSequenceAsIfAlone) {
   }
 }
 
+TEST(MemoryPlan, SaysWhereASequenceStartsAgain) {
+  MeasureOptions how{.max_steps = 100, .dense_limit = 512};
+  EXPECT_EQ(memory_plan(1000, how), MemoryPlan{});  // no limit
+  how.memory = 1000 * 4 * 30;
+  EXPECT_EQ(memory_plan(1000, how), (MemoryPlan{30, 15}));
+  EXPECT_EQ(memory_plan(513, how), (MemoryPlan{58, 29}));
+  EXPECT_EQ(memory_plan(512, how), MemoryPlan{});  // decomposed
+  how.memory = 1;
+  EXPECT_EQ(memory_plan(1000, how), (MemoryPlan{8, 8}));
+  // where all steps fit, the limit decides nothing
+  how.memory = 1000 * 4 * 100;
+  EXPECT_EQ(memory_plan(1000, how), (MemoryPlan{0, 50}));
+  how.memory *= 2;
+  EXPECT_EQ(memory_plan(1000, how), MemoryPlan{});
+  // however many sequences are measured together
+  how.memory = 1000 * 4 * 30;
+  how.sequences = 10;
+  EXPECT_EQ(memory_plan(1000, how), (MemoryPlan{30, 15}));
+}
+
 TEST(MeasureNorm, RefusesWhatCannotBeMeasured) {
   const Pair map(Matrix::Identity(n, n));
   EXPECT_THROW(map.measure({.sequences = 2}), std::invalid_argument);

@@ -247,28 +247,67 @@ TYPED_TEST(GolubKahanIn, RunsBlocksAsIfEachWereAlone) {
       with_singular_values(30, n, Vector::Constant(1, 4.0)),
       with_singular_values(30, n, linear(30, 1, 0.9))};
   std::vector<OperatorPtr<TypeParam>> parts;
-  Vector starts(4 * n);
-  for (int b = 0; b < 4; ++b) {
-    parts.push_back(std::make_unique<DenseOperator<TypeParam>>(
-        matrices[b].cast<TypeParam>()));
-    starts.segment(b * n, n) = random_direction(n, Rng(3).split(b));
-  }
+  for (const Matrix& m : matrices)
+    parts.push_back(
+        std::make_unique<DenseOperator<TypeParam>>(m.cast<TypeParam>()));
   const OperatorPtr<TypeParam> a = block_diagonal(std::move(parts));
+  Vector starts(4 * n);
+  for (int b = 0; b < 4; ++b)
+    starts.segment(b * n, n) = random_direction(n, Rng(40).split(b));
+  const GolubKahanOptions usual{.tolerance = 1e-4, .seed = 3};
+  GolubKahanOptions enclosing = usual, tight = usual, given = usual;
+  enclosing.enclose = 1.2;
+  tight.memory = 9 * n * sizeof(TypeParam);
+  given.start = starts;
 
-  const auto together = golub_kahan(*a, 4, {.seed = 3});
-  const auto started = golub_kahan(*a, 4, {.start = starts});
-  for (int b = 0; b < 4; ++b) {
-    const DenseOperator<TypeParam> part(matrices[b].cast<TypeParam>());
-    const NormEstimate alone =
-        golub_kahan(part, {.start = starts.segment(b * n, n)});
-    for (const NormEstimate& e : {together[b], started[b]}) {
-      EXPECT_EQ(e.value, alone.value) << "block " << b;
-      EXPECT_EQ(e.residual, alone.residual) << "block " << b;
-      EXPECT_EQ(e.steps, alone.steps) << "block " << b;
-      EXPECT_EQ(e.direction, alone.direction) << "block " << b;
+  for (const GolubKahanOptions& how : {usual, enclosing, tight, given}) {
+    const auto together = golub_kahan(*a, 4, how);
+    for (int b = 0; b < 4; ++b) {
+      const DenseOperator<TypeParam> part(matrices[b].cast<TypeParam>());
+      GolubKahanOptions single = how;
+      if (how.start.size() > 0) single.start = starts.segment(b * n, n);
+      const NormEstimate alone = golub_kahan(part, single);
+      EXPECT_EQ(together[b].value, alone.value) << "block " << b;
+      EXPECT_EQ(together[b].residual, alone.residual) << "block " << b;
+      EXPECT_EQ(together[b].steps, alone.steps) << "block " << b;
+      EXPECT_EQ(together[b].direction, alone.direction) << "block " << b;
+      EXPECT_EQ(together[b].upper_factor, alone.upper_factor) << "block " << b;
     }
-    EXPECT_EQ(started[b].upper_factor, std::numeric_limits<double>::infinity());
+    if (how.memory > 0) {
+      EXPECT_GT(together[0].steps, 9);  // it did start again
+    }
   }
+}
+
+TEST(GolubKahan, DrawsAStartForEachSeed) {
+  const DiagonalOperator<double> a(linear(20, 2, 1).replicate(3, 1));
+  const auto e =
+      golub_kahan(a, 3, {.tolerance = 0.0, .max_steps = 3, .seeds = {7, 8, 7}});
+  const DiagonalOperator<double> one(linear(20, 2, 1));
+  EXPECT_EQ(
+      e[1].value,
+      golub_kahan(one, {.tolerance = 0.0, .max_steps = 3, .seed = 8}).value);
+  EXPECT_EQ(e[0].value, e[2].value);
+  EXPECT_NE(e[0].value, e[1].value);
+  EXPECT_THROW(golub_kahan(a, 3, {.seeds = {1, 2}}), std::invalid_argument);
+}
+
+TEST(GolubKahan, RunsTheBlocksItIsToldTo) {
+  const DiagonalOperator<double> a(linear(30, 2, 1));
+  const auto all = golub_kahan(a, 3, {});
+  const auto e = golub_kahan(a, 3, {.only = {1}});
+  EXPECT_EQ(e[1].value, all[1].value);
+  for (const int b : {0, 2}) {
+    EXPECT_EQ(e[b].steps, 0);
+    EXPECT_EQ(e[b].value, 0.0);
+  }
+  EXPECT_THROW(golub_kahan(a, 3, {.only = {3}}), std::invalid_argument);
+}
+
+TEST(VectorsWithin, AreAsManyAsFitAndAtLeastEight) {
+  EXPECT_EQ(vectors_within<float>(4 * 100 * 12 + 399, 100), 12);
+  EXPECT_EQ(vectors_within<double>(4 * 100 * 24, 100), 12);
+  EXPECT_EQ(vectors_within<double>(1, 100), 8);
 }
 
 TEST(GolubKahan, LeavesABlockAloneThatStartsAtZero) {
