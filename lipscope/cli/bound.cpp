@@ -133,15 +133,16 @@ class Bounding final {
           "shown at which it grows",
           radius_));
     const bool known = norm == "2" ||
-                       (norm == "token" && selection_.kind == Kind::dot) ||
+                       (norm == "token" && (selection_.kind == Kind::dot ||
+                                            selection_.kind == Kind::l2)) ||
                        (norm == "inf" && selection_.kind == Kind::l2) ||
                        (norm == "inf" && unlimited && radius_ == "everywhere");
     if (!known)
       throw InputError(fmt::format(
           "--norm {} --kind {}: no bound is known; 2 has one for every kind "
-          "but l2-untied, inf for l2, token for dot",
+          "but l2-untied, inf for l2, token for dot and l2",
           norm, kind));
-    if (norm == "token" && radius_ == "everywhere")
+    if (norm == "token" && unlimited && radius_ == "everywhere")
       throw InputError(
           "--norm token: give --radius; dot-product attention has no bound "
           "over all inputs, and how it grows is shown in the norms 2 and inf");

@@ -24,10 +24,12 @@ AttentionConstants::AttentionConstants(const AttentionWeights& weights,
     else
       norms.push_back(l2_head_norms(h));
   if (kind == Kind::l2) {
-    l2_ =
-        kim21_weight_factor(norms) * layer_.output *
+    const Magnitude inverse_root =
         well_above(1.0 / std::sqrt(static_cast<double>(weights.query_width())));
-    l2_path_ = smaller(l2_, l2_path_factor(l2_path_norms(layer_.heads)));
+    l2_token_ = own_l2_token_weights(layer_, norms) * inverse_root;
+    l2_path_ =
+        smaller(kim21_weight_factor(norms) * layer_.output * inverse_root,
+                l2_path_factor(l2_path_norms(layer_.heads)));
   }
   layer_.heads.clear();
 }
@@ -37,7 +39,7 @@ std::optional<AttentionGain> AttentionConstants::over(Index n,
   if (kind_ == Kind::l2_untied) return std::nullopt;
   if (kind_ == Kind::l2) {
     const Magnitude row = own_l2_token(kim21_phi_inverse(n), 1);
-    return AttentionGain{l2_kernel(n, mask_) * l2_path_, row * l2_,
+    return AttentionGain{l2_kernel(n, mask_) * l2_path_, row * l2_token_,
                          row * l2_path_};
   }
   HeadBounds two, token;

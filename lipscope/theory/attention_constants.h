@@ -47,8 +47,9 @@ class AttentionConstants {
   Mask mask_;
   LayerHeads layer_;  // without the heads themselves
   std::vector<HeadNorms> dot_;
-  // k^{-1/2} (Σ_h ‖W_Q^h‖⁴‖W_V^h‖²)^{1/2} ‖W_O‖, and l2_path_factor if smaller
-  Magnitude l2_ = 0.0, l2_path_ = 0.0;
+  // k^{-1/2} own_l2_token_weights; and k^{-1/2} (Σ_h ‖W_Q^h‖⁴‖W_V^h‖²)^{1/2}
+  // ‖W_O‖, or l2_path_factor if smaller
+  Magnitude l2_token_ = 0.0, l2_path_ = 0.0;
 };
 
 }  // namespace lipscope

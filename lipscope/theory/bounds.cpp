@@ -87,8 +87,9 @@ void add_l2(const LayerHeads& layer, const BoundQuestion& q,
       make_bound(kim21_two_statement, kim21_two(p, q.n, k) * weights, scope));
   out.push_back(
       make_bound(own_l2_statement, own_l2(p, q.n, k) * weights, scope));
-  out.push_back(
-      make_bound(own_l2_token_statement, own_l2_token(p, k) * weights, scope));
+  out.push_back(make_bound(
+      own_l2_token_statement,
+      own_l2_token(p, k) * own_l2_token_weights(layer, norms), scope));
   // either factor serves: k^{-1/2}, and the heads one by one or side by side
   const double inverse_root = well_above(1.0 / std::sqrt(double(k)));
   out.push_back(

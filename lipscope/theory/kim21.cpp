@@ -8,8 +8,13 @@
 namespace lipscope {
 
 L2HeadNorms l2_head_norms(const HeadWeights& head) {
+  const double value = weight_norm_above(head.value);
   return {.query = weight_norm_above(head.query),
-          .value = weight_norm_above(head.value),
+          .value = value,
+          .projected =
+              head.output.size() == 0
+                  ? value
+                  : product_norm_above(head.value, head.output.transpose()),
           .query_inf = above(row_sum_above(head.query) *
                              row_sum_above(head.query.transpose())),
           .value_inf = row_sum_above(head.value.transpose())};

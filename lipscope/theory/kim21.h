@@ -14,8 +14,9 @@ namespace lipscope {
 /// What the bounds take of the weights, all from above.
 struct L2HeadNorms {
   double query = 0.0, value = 0.0;  ///< ‖W_Q^h‖₂, ‖W_V^h‖₂
-  double query_inf = 0.0;           ///< ‖W_Q^h‖_inf ‖W_Q^hᵀ‖_inf
-  double value_inf = 0.0;           ///< ‖W_V^hᵀ‖_inf
+  double projected = 0.0;  ///< ‖W_V^h W_O^h‖₂; as `value` without an output
+  double query_inf = 0.0;  ///< ‖W_Q^h‖_inf ‖W_Q^hᵀ‖_inf
+  double value_inf = 0.0;  ///< ‖W_V^hᵀ‖_inf
 };
 L2HeadNorms l2_head_norms(const HeadWeights& head);
 

@@ -134,6 +134,17 @@ Magnitude own_l2_token(double p, Index k) {
   return (Magnitude(p) * 4.0 + 1.0) * inverse_root;
 }
 
+Magnitude own_l2_token_weights(const LayerHeads& layer,
+                               const std::vector<L2HeadNorms>& norms) {
+  HeadBounds heads;
+  for (const L2HeadNorms& h : norms) {
+    const Magnitude squared = Magnitude(h.query) * h.query;
+    heads.alone.push_back(squared * h.value);
+    heads.projected.push_back(squared * h.projected);
+  }
+  return together(layer, heads);
+}
+
 const Statement own_cosine_statement{
     .name = "own_cosine",
     .norm = "2",

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <vector>
+
 #include "lipscope/core/matrix.h"
 #include "lipscope/theory/bound.h"
 #include "lipscope/theory/head_norms.h"
+#include "lipscope/theory/kim21.h"
+#include "lipscope/theory/layer_heads.h"
 
 /// The project's own bounds on one dot-product head over a set of tokens, with
 /// query biases and RoPE, at ‖V‖ = 1. All rest on one line: with w_ij the
@@ -97,13 +101,18 @@ Magnitude own_l2(double p, Index n, Index k);  ///< at weight factor 1
 
 /// The same in the largest token norm, where no √n is left:
 ///
-///   Lip_token ≤ 1/√k (4p + 1) (Σ_h ‖W_Q^h‖⁴‖W_V^h‖²)^{1/2} ‖W_O‖.
+///   Lip_token ≤ 1/√k (4p + 1) min( (Σ_h ‖W_Q^h‖⁴‖W_V^h‖²)^{1/2} ‖W_O‖,
+///                                  Σ_h ‖W_Q^h‖² ‖W_V^h W_O^h‖ ).
 ///
 /// Proof. Row i of the three parts above, one head: |dy_i Cov_i(y)| ≤ p|dy_i|
 /// twice, |Σ_jP_ij dy_j| ≤ max_j|dy_j|, and the last is at most 2p max_j|dy_j|;
-/// |dy_j| ≤ ‖W_Q‖k^{-1/4}|dx_j|. Heads stand side by side in each token.
+/// |dy_j| ≤ ‖W_Q‖k^{-1/4}|dx_j|. Heads stand side by side in each token ahead
+/// of W_O, which is the first form; or their outputs are added, the second.
 extern const Statement own_l2_token_statement;
 Magnitude own_l2_token(double p, Index k);  ///< at weight factor 1
+/// The minimum in it.
+Magnitude own_l2_token_weights(const LayerHeads& layer,
+                               const std::vector<L2HeadNorms>& norms);
 
 /// Scaled cosine attention, everywhere; with C the column sum at spread τ,
 ///

@@ -192,7 +192,7 @@ TEST_F(BoundLayer, RefusesWhatHasNoAnswer) {
   refused("--radius 1 --norm inf", {"--norm inf", "dot"});
   refused("--radius 1 --norm 3", {"--norm 3", "token"});
   refused("--norm token", {"--norm token", "--radius"});
-  refused("--kind l2 --norm token", {"--norm token", "l2"});
+  refused("--kind cosine --norm token", {"--norm token", "cosine"});
   refused("--kind l2-untied --radius 1", {"l2-untied"});
   refused("--length 2", {"--length 2", "3 tokens"});
   refused("--radius 1 --map block", {"--map block"});

@@ -91,8 +91,18 @@ TEST(Kim21, BoundsOfALayerWorkedByHand) {
                0.5 * (2 * p + (1 + 2 * p) * std::sqrt(6.0)) * weights);
   expect_close(value(two_l2_heads(), q, "own_l2_token"),
                0.5 * (4 * p + 1) * weights);
+  // Σ‖W_Q^h‖²‖W_V^hW_O^h‖ is 5·5√5 + 10·2√13 = 128.01, above 122.57; with the
+  // second head's values 2 → 0.1 and its output ten times as large it is
+  // 55.9 + 36.1 = 92.0, below √(625 + 1)·√1301.2 = 902.5
+  AttentionWeights uneven = two_l2_heads();
+  uneven.value(0, 1) = 0.1;
+  uneven.output.row(1) *= 10;
+  expect_close(value(uneven, q, "own_l2_token"),
+               0.5 * (4 * p + 1) * (25 * std::sqrt(5.0) + std::sqrt(1300.0)));
   BoundQuestion bare = q;
   bare.project = false;
+  expect_close(value(two_l2_heads(), bare, "own_l2_token"),
+               0.5 * (4 * p + 1) * std::sqrt(1025.0));
   expect_close(value(two_l2_heads(), bare, "kim21_inf"),
                (4 * p + 0.5) * 12 * 5);
   bare.heads = {0};
