@@ -11,7 +11,7 @@ FUZZ_SECONDS ?= 60
 help:
 	@echo 'make quickstart   install what is missing, build, audit MiniLM: report.html'
 	@echo 'make check        install what is missing, build, run every test'
-	@echo 'make asan         the rooms that address memory, under sanitizers'
+	@echo 'make asan         the tests of all rooms under sanitizers'
 	@echo 'make bench        build and run the benchmarks'
 	@echo 'make fuzz         feed the file readers nonsense for FUZZ_SECONDS each (60)'
 	@echo 'make format       lay out the sources with clang-format'
