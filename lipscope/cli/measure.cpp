@@ -91,8 +91,8 @@ void declare(CLI::App& app, Options& o) {
   declare_output(app, o.output);
   app.add_flag("--tokens", o.tokens,
                "say in each record how much of the worst change sits on each "
-               "token, going in and coming out; 'report' colours the text by "
-               "it")
+               "token, going in and coming out, and up to 32 tokens how much "
+               "goes from each to each; 'report' shows them in the text")
       ->group("Output");
   app.add_option("--save-direction", o.save_direction,
                  "write the witness, [n, d], to V.npy (one measurement only)")
@@ -317,10 +317,14 @@ class Measuring final {
         measure_norms(*made.search, *made.witness, job.x, solver);
     for (Index i = 0; i < count; ++i)
       directions.push_back(cli::answer(job.records[i], found[i]));
-    if (o_.tokens)
-      for (Index i = 0; i < count; ++i)
+    if (o_.tokens) {
+      const auto flows = flow_details(*made.witness, job.x, n, found);
+      for (Index i = 0; i < count; ++i) {
         job.records[i].details.update(
             token_shares(points_.words(job.group, i), n, found[i]));
+        job.records[i].details.update(flows[i]);
+      }
+    }
     return directions.front();
   }
 

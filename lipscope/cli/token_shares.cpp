@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "lipscope/core/errors.h"
+#include "lipscope/spectral/token_flow.h"
 
 namespace lipscope::cli {
 namespace {
@@ -23,6 +26,20 @@ ordered_json shares_of(const Vector& flat, Index n) {
   return shares;
 }
 
+ordered_json flow_rows(const Matrix& flow) {
+  if (flow.size() == 0) return nullptr;
+  ordered_json rows = ordered_json::array();
+  for (Index i = 0; i < flow.rows(); ++i) {
+    ordered_json row = ordered_json::array();
+    for (Index j = 0; j < flow.cols(); ++j) {
+      // 0.0 + turns -0 into 0
+      row.push_back(0.0 + std::round(1e4 * flow(i, j)) / 1e4);
+    }
+    rows.push_back(row);
+  }
+  return rows;
+}
+
 }  // namespace
 
 ordered_json token_shares(const std::vector<std::string>& words, Index n,
@@ -31,6 +48,17 @@ ordered_json token_shares(const std::vector<std::string>& words, Index n,
   if (!words.empty()) details["tokens"] = words;
   details["input_share"] = shares_of(measured.direction, n);
   details["output_share"] = shares_of(measured.image, n);
+  return details;
+}
+
+std::vector<ordered_json> flow_details(const Map<double>& f, const Matrix& x,
+                                       Index n,
+                                       const std::vector<Measurement>& found) {
+  std::vector<ordered_json> details(found.size(), ordered_json::object());
+  if (n > longest_flow) return details;
+  const std::vector<Matrix> flows = token_flows(*f.linearize(x), found, n);
+  for (std::size_t i = 0; i < flows.size(); ++i)
+    details[i]["flow"] = flow_rows(flows[i]);
   return details;
 }
 

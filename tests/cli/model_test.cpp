@@ -250,6 +250,25 @@ TEST_F(MeasureModel, SaysOnWhichTokensTheWorstChangeSits) {
         EXPECT_NEAR(r["details"][name][i].get<double>(), share, 5.1e-3 * share)
             << name << " of " << i;
       }
+    // what arrives at i from j, by the blocks of the Jacobian
+    for (Index i = 0; i < 4; ++i)
+      for (Index k = 0; k < 4; ++k) {
+        const Vector arrives =
+            j.block(8 * i, 8 * k, 8, 8) * v.segment(8 * k, 8);
+        EXPECT_NEAR(r["details"]["flow"][i][k].get<double>(),
+                    arrives.dot(u.segment(8 * i, 8)) / u.squaredNorm(), 5.1e-5)
+            << "from " << k << " to " << i;
+      }
+  }
+}
+
+TEST_F(MeasureModel, SaysFromWhichTokenToWhichUpTo32Tokens) {
+  for (const Index n : {32, 33}) {
+    const Outcome o = test::lipscope(
+        "measure --random d=4,heads=1 --json --tokens --length " +
+        std::to_string(n));
+    ASSERT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(json_lines(o.out)[0]["details"].contains("flow"), n == 32);
   }
 }
 
