@@ -5,7 +5,9 @@
 #include <numbers>
 
 #include "lipscope/cli/commands.h"
+#include "lipscope/cli/output.h"
 #include "lipscope/cli/text_piece.h"
+#include "lipscope/io/json_text.h"
 #include "lipscope/io/sha256.h"
 #include "lipscope/train/model_folder.h"
 
@@ -43,23 +45,22 @@ int run(const Options& o) {
   const double nll = mean_nll(model, weights, text, o.threads);
   const double bits = nll / std::numbers::ln2;
   if (o.json)
-    fmt::print("{}\n",
-               nlohmann::ordered_json({{"command", "eval"},
-                                       {"model", o.folder},
-                                       {"model_sha256", sha256_file(file)},
-                                       {"text", o.text.text},
-                                       {"split", o.text.piece},
-                                       {"characters", text.size() - 1},
-                                       {"context", description.config.context},
-                                       {"nll", nll},
-                                       {"bpc", bits}})
-                   .dump());
+    print_out(json_line(
+        nlohmann::ordered_json({{"command", "eval"},
+                                {"model", o.folder},
+                                {"model_sha256", sha256_file(file)},
+                                {"text", o.text.text},
+                                {"split", o.text.piece},
+                                {"characters", text.size() - 1},
+                                {"context", description.config.context},
+                                {"nll", nll},
+                                {"bpc", bits}})));
   else
-    fmt::print(
+    print_text(fmt::format(
         "{}: {:.4f} nats a character ({:.4f} bits) over {} characters of {} "
         "({}), in windows of {}\n",
         o.folder, nll, bits, text.size() - 1, o.text.text, o.text.piece,
-        description.config.context);
+        description.config.context));
   return 0;
 }
 

@@ -10,9 +10,12 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <new>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -22,6 +25,7 @@
 #include "lipscope/cli/output.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/version.h"
+#include "lipscope/core/visible_text.h"
 
 namespace {
 
@@ -41,8 +45,17 @@ class Summaries final : public CLI::Formatter {
 };
 
 int fail(int code, const char* message) {
-  fmt::print(stderr, "lipscope: {}\n", message);
+  fmt::print(stderr, "lipscope: {}\n", lipscope::visible_text(message));
   return code;
+}
+
+// what the parser of the command line has to say: help, or what is wrong
+int say(const CLI::App& app, const CLI::ParseError& e) {
+  std::ostringstream out, err;
+  const int code = app.exit(e, out, err);
+  fmt::print("{}", lipscope::visible_text(out.str()));
+  fmt::print(stderr, "{}", lipscope::visible_text(err.str()));
+  return code == 0 ? 0 : 2;
 }
 
 }  // namespace
@@ -108,7 +121,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
+    return say(app, e);
   }
 
   try {
@@ -123,6 +136,11 @@ int main(int argc, char** argv) {
     return fail(2, e.what());
   } catch (const std::bad_alloc&) {
     return fail(1, "not enough memory");
+  } catch (const std::filesystem::filesystem_error& e) {
+    return fail(2, (e.path1().string() + ": " + e.code().message()).c_str());
+  } catch (const nlohmann::json::exception&) {
+    // every reader checks what it takes, and says file and field
+    return fail(2, "a file holds JSON of another form than was expected");
   } catch (const std::exception& e) {
     return fail(1, e.what());
   }

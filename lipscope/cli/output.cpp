@@ -8,6 +8,8 @@
 
 #include "lipscope/cli/machine.h"
 #include "lipscope/core/errors.h"
+#include "lipscope/core/visible_text.h"
+#include "lipscope/io/json_text.h"
 #include "lipscope/report/table.h"
 
 namespace lipscope::cli {
@@ -22,6 +24,8 @@ void print_out(const std::string& text) {
       std::fflush(stdout) != 0)
     throw RunError("standard output cannot be written");
 }
+
+void print_text(const std::string& text) { print_out(visible_text(text)); }
 
 void check_sides(const ordered_json& record) {
   if (consistent(record)) return;
@@ -85,19 +89,19 @@ void Records::add(const GrowthRecord& record) {
   const auto known = answered_.find(json.dump());
   if (known != answered_.end()) return;
   if (journal_) journal_->append(json);
-  if (options_.json) print_out(json.dump() + "\n");
+  if (options_.json) print_out(json_line(json));
 }
 
 void Records::add(const Record& record) {
   const ordered_json json = to_json(record);
   if (journal_) journal_->append(with_provenance(json));
-  if (options_.json) print_out(json.dump() + "\n");
+  if (options_.json) print_out(json_line(json));
   shown_.push_back(json);
   check_sides(json);
 }
 
 void Records::print(const std::string& text) const {
-  if (!options_.json) print_out(text);
+  if (!options_.json) print_text(text);
 }
 
 Progress::Progress(Index total, bool quiet)
@@ -126,7 +130,7 @@ void Progress::show(Index done, const std::string& doing) {
           ? ""
           : fmt::format(", {:.0f} s left", elapsed / done * (total_ - done));
   fmt::print(stderr, "\r\033[K[{:#>{}}{:.>{}}] {}/{} {}{}", "", filled, "",
-             width - filled, done, total_, doing, left);
+             width - filled, done, total_, visible_line(doing), left);
   std::fflush(stderr);
 }
 

@@ -70,6 +70,10 @@ nlohmann::ordered_json with_provenance(nlohmann::ordered_json record);
 /// To standard output, now. RunError if it cannot be written.
 void print_out(const std::string& text);
 
+/// Text for people, to standard output, now. What a terminal would obey is
+/// written out (visible_text): names and texts come from outside.
+void print_text(const std::string& text);
+
 /// A bar on standard error: drawn if that is a terminal, silent otherwise.
 class Progress {
  public:

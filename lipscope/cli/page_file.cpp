@@ -42,9 +42,10 @@ void write_page_file(const PageFileOptions& o, bool compare) {
   out.write(std::as_bytes(std::span(html)));
   out.commit();
   if (!o.quiet)
-    fmt::print("{}: {} records, {:.1f} MB; open it in a browser\n",
-               std::filesystem::absolute(o.out).lexically_normal().string(),
-               page.records(), static_cast<double>(html.size()) / 1e6);
+    print_text(fmt::format(
+        "{}: {} records, {:.1f} MB; open it in a browser\n",
+        std::filesystem::absolute(o.out).lexically_normal().string(),
+        page.records(), static_cast<double>(html.size()) / 1e6));
   if (contradictions > 0)
     throw Violation(fmt::format(
         "{} of the records have a number from below that exceeds one from "

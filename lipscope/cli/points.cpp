@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <sstream>
 
 #include "lipscope/cli/above.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/io/npy.h"
+#include "lipscope/io/text_file.h"
 #include "lipscope/text/token_ids.h"
 #include "lipscope/text/tokenizer.h"
 #include "lipscope/text/words.h"
@@ -18,15 +17,6 @@ namespace {
 
 // tokens that go through a layer together: enough to keep the products busy
 constexpr Index tokens_together = 4096;
-
-std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw InputError(fmt::format("{}: cannot be read", path));
-  std::ostringstream content;
-  content << file.rdbuf();
-  if (file.bad()) throw InputError(fmt::format("{}: cannot be read", path));
-  return content.str();
-}
 
 }  // namespace
 
@@ -52,7 +42,7 @@ TextTokens read_tokens(const SourceOptions& o, const Model& model) {
         "{}: the tokenizer has {} pieces and the model a vocabulary of {}: "
         "they do not belong together",
         o.model, tokenizer.vocabulary_size(), vocabulary));
-  const std::string text = read_text(o.text);
+  const std::string text = read_text_file(o.text);
   try {
     const std::vector<Token> tokens = tokenizer.encode(text);
     for (const Token& token : tokens) ids.push_back(token.id);

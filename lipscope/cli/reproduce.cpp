@@ -12,6 +12,7 @@
 #include "lipscope/core/errors.h"
 #include "lipscope/experiments/experiment.h"
 #include "lipscope/io/sha256.h"
+#include "lipscope/io/text_file.h"
 #include "lipscope/report/table.h"
 #include "lipscope/train/corpus.h"
 
@@ -160,7 +161,7 @@ class Reproducing final {
               : experiment_.name + " reads no text"));
     if (!o_.text.empty()) text_sha256_ = sha256_file(o_.text);
     if (!o_.text.empty() && learns) {
-      o_.experiment.text = read_text(o_.text);
+      o_.experiment.text = read_text_file(o_.text);
       o_.experiment.text_name = o_.text;
       if (o_.experiment.text.empty())
         throw InputError(fmt::format("--text {}: is empty", o_.text));

@@ -3,8 +3,10 @@
 #include "lipscope/train/sample.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "lipscope/cli/commands.h"
+#include "lipscope/cli/output.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/text/utf8.h"
 #include "lipscope/train/model_folder.h"
@@ -48,9 +50,15 @@ int run(const Options& o) {
   LanguageModel<float> model(description.config);
   const VectorOf<float> weights = read_weights(
       std::filesystem::path(o.folder) / "model.safetensors", model.layout());
-  fmt::print(
-      "{}{}\n", o.prompt,
-      description.vocabulary.decode(sample(model, weights, prompt, o.how)));
+  const std::string text =
+      o.prompt +
+      description.vocabulary.decode(sample(model, weights, prompt, o.how)) +
+      "\n";
+  // a file gets every character as it is; a terminal would obey some of them
+  if (isatty(STDOUT_FILENO))
+    print_text(text);
+  else
+    print_out(text);
   return 0;
 }
 

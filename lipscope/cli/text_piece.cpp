@@ -1,6 +1,7 @@
 #include "lipscope/cli/text_piece.h"
 
 #include "lipscope/core/errors.h"
+#include "lipscope/io/text_file.h"
 
 namespace lipscope::cli {
 
@@ -16,7 +17,7 @@ void declare_text_piece(CLI::App& app, TextPieceOptions& o) {
 
 std::vector<int> characters_of(const TextPieceOptions& o,
                                const Vocabulary& vocabulary) {
-  const std::string text = read_text(o.text);
+  const std::string text = read_text_file(o.text);
   std::vector<int> all = vocabulary.encode(text, o.text);
   const Pieces pieces = pieces_of(static_cast<Index>(all.size()));
   const auto cut = [&](Index begin, Index end) {

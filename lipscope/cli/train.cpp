@@ -12,7 +12,9 @@
 #include "lipscope/cli/training_records.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/io/atomic_file.h"
+#include "lipscope/io/json_text.h"
 #include "lipscope/io/sha256.h"
+#include "lipscope/io/text_file.h"
 #include "lipscope/report/table.h"
 #include "lipscope/train/training_run.h"
 
@@ -295,7 +297,7 @@ ordered_json cost_of_limit(const Options& o, const RunSummary& limited,
   Options free = o;
   free.training.limits.lipschitz = {};
   const std::string folder = o.folder + "/unconstrained";
-  if (!o.json) fmt::print("without the limit, in {}:\n", folder);
+  if (!o.json) print_text(fmt::format("without the limit, in {}:\n", folder));
   const RunSummary other = train_shown(free, folder, text, corpus);
   ordered_json cost = {
       {"max_lipschitz", *o.training.limits.lipschitz},
@@ -329,7 +331,7 @@ int run(Options& o) {
         "{}: {}",
         o.training.limits.lipschitz ? "--max-lipschitz" : "--spectral-cap",
         why));
-  const std::string text = read_text(o.text);
+  const std::string text = read_text_file(o.text);
   const Corpus corpus = corpus_of(text, o.model.context, o.text);
   o.model.characters = corpus.vocabulary.size();
   o.model.hidden = o.hidden.value_or(4 * o.model.width);
@@ -338,7 +340,7 @@ int run(Options& o) {
   if (o.cost) cost = cost_of_limit(o, summary, text, corpus);
 
   if (o.json) {
-    if (cost) print_out(cost->dump() + "\n");
+    if (cost) print_out(json_line(*cost));
     return 0;
   }
   fmt::print(
@@ -359,12 +361,12 @@ int run(Options& o) {
         "what the limit costs in loss: the same command with --cost "
         "--resume says it\n");
   if (!o.quiet && o.model.mixer != Mixer::lstm && o.run.measured_characters > 0)
-    fmt::print(
+    print_text(fmt::format(
         "'attention' is the largest constant of a layer from below: map attn, "
         "causal, 2-norm, at the\nfirst {1} characters of validation text; each "
         "layer's, with its bound from above, is in\n{0}/metrics.jsonl, which "
         "'lipscope report {0}/metrics.jsonl' draws\n",
-        o.folder, std::min(o.run.measured_characters, o.model.context));
+        o.folder, std::min(o.run.measured_characters, o.model.context)));
   return 0;
 }
 

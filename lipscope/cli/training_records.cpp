@@ -7,6 +7,7 @@
 
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/record.h"
+#include "lipscope/io/json_text.h"
 
 namespace lipscope::cli {
 namespace {
@@ -191,7 +192,7 @@ Metrics training_metrics(const TrainingSubject& s, bool print) {
               [print](const Lines& lines) {
                 if (print)
                   for (const ordered_json& line : lines)
-                    print_out(line.dump() + "\n");
+                    print_out(json_line(line));
                 for (const ordered_json& line : lines) check_sides(line);
               }};
 }

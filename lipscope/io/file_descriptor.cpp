@@ -1,6 +1,7 @@
 #include "lipscope/io/file_descriptor.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -30,6 +31,18 @@ FileDescriptor open_file(const std::filesystem::path& path, int flags) {
   while (fd < 0 && errno == EINTR);
   if (fd < 0) throw_open_error(path, errno);
   return FileDescriptor(fd);
+}
+
+FileDescriptor open_regular_file(const std::filesystem::path& path) {
+  // without O_NONBLOCK, opening a pipe would wait for somebody to write to it
+  FileDescriptor file = open_file(path, O_RDONLY | O_NONBLOCK);
+  struct stat status;
+  if (::fstat(file.get(), &status) != 0) throw_open_error(path, errno);
+  if (!S_ISREG(status.st_mode))
+    throw InputError(fmt::format(
+        "{}: is {}, expected a file", path.string(),
+        S_ISDIR(status.st_mode) ? "a folder" : "a device, a pipe or a socket"));
+  return file;
 }
 
 void throw_open_error(const std::filesystem::path& path, int error) {

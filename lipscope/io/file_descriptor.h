@@ -24,6 +24,10 @@ class FileDescriptor {
 /// leaves of rw-rw-rw-. Failures go through throw_open_error.
 FileDescriptor open_file(const std::filesystem::path& path, int flags);
 
+/// A file to be read from its beginning. InputError for a folder, a device, a
+/// pipe or a socket: a device may never end, and a pipe may never begin.
+FileDescriptor open_regular_file(const std::filesystem::path& path);
+
 /// For an open that failed with this errno: RunError where the machine is at
 /// fault (full disk, input/output error, out of memory or descriptors),
 /// InputError where the path is.

@@ -13,6 +13,8 @@
 #include <utility>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/io/json_text.h"
+#include "lipscope/io/text_file.h"
 
 namespace lipscope {
 namespace {
@@ -39,33 +41,14 @@ void lock(const FileDescriptor& file, const std::filesystem::path& path) {
       fmt::format("{}: cannot be locked: {}", path.string(), text_of(errno)));
 }
 
-std::string content_of(const FileDescriptor& file,
-                       const std::filesystem::path& path) {
-  std::string content(static_cast<std::size_t>(status_of(file, path).st_size),
-                      '\0');
-  std::size_t size = 0;
-  while (size < content.size()) {
-    const ssize_t got =
-        ::pread(file.get(), content.data() + size, content.size() - size,
-                static_cast<off_t>(size));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0)
-      throw RunError(
-          fmt::format("{}: cannot be read: {}", path.string(), text_of(errno)));
-    if (got == 0) break;
-    size += static_cast<std::size_t>(got);
+// A line that is JSON, or nothing where it stops being that.
+std::optional<ordered_json> parse(const std::string& place,
+                                  std::string_view line) {
+  try {
+    return parse_ordered_json(place, line);
+  } catch (const JsonSyntaxError&) {
+    return std::nullopt;
   }
-  content.resize(size);
-  return content;
-}
-
-// A line that is JSON, or nothing. The parser takes a zero byte for the end;
-// a file system that loses power can leave zeros behind a whole record.
-std::optional<ordered_json> parse(std::string_view line) {
-  if (line.find('\0') != line.npos) return std::nullopt;
-  ordered_json value = ordered_json::parse(line, nullptr, false);
-  if (value.is_discarded()) return std::nullopt;
-  return value;
 }
 
 using Take = std::function<void(ordered_json)>;
@@ -87,20 +70,25 @@ Contents read(std::string_view text, const std::filesystem::path& path,
     const std::string_view line =
         text.substr(begin, (ended ? newline : end) - begin);
 
-    std::optional<ordered_json> record = parse(line);
+    const std::string place = fmt::format("{}: line {}", path.string(), number);
+    std::optional<ordered_json> record = parse(place, line);
     if (!record) {
-      // Torn, if it is the last. A file of one line that does not even start
-      // like a record was never a journal, and is not ours to cut.
-      const bool torn =
-          end == text.size() && (number > 1 || line.starts_with('{'));
-      if (torn) break;
+      // Torn, if it is the last and begins as a record does, or as the zeros
+      // that a file system leaves which loses power. What does not even begin
+      // like a record was never one, and is not ours to cut.
+      const bool zeros = number > 1 && line.starts_with('\0');
+      if (end == text.size() && (zeros || line.starts_with('{'))) break;
     }
     if (!record || !record->is_object())
       throw InputError(fmt::format(
-          "{}: line {}: expected a JSON object, one on every line; the file "
-          "was left as it was",
-          path.string(), number));
-    take(std::move(*record));
+          "{}: expected a JSON object, one on every line; the file was left as "
+          "it was",
+          place));
+    try {
+      take(std::move(*record));
+    } catch (const InputError& wrong) {
+      throw InputError(fmt::format("{}: {}", place, wrong.what()));
+    }
     contents.good_size = end;
     contents.newline_missing = !ended;
   }
@@ -109,16 +97,19 @@ Contents read(std::string_view text, const std::filesystem::path& path,
 
 }  // namespace
 
-Journal::Journal(const std::filesystem::path& path, Mode mode)
+Journal::Journal(const std::filesystem::path& path, Mode mode,
+                 const Check& check)
     : path_(path), file_(open_file(path, O_RDWR | O_CREAT | O_APPEND)) {
   regular_ = S_ISREG(status_of(file_, path).st_mode);
   if (!regular_) return;
   lock(file_, path);
   sync_folder_of(path);
 
-  const std::string text = content_of(file_, path);
+  const std::string text = read_text_file(file_, path, largest_journal);
   const Contents contents = read(text, path, [&](ordered_json record) {
-    if (mode == Mode::resume) records_.push_back(std::move(record));
+    if (mode != Mode::resume) return;
+    if (check) check(record);
+    records_.push_back(std::move(record));
   });
   // only now that every line has been looked at is the file touched
   if (contents.good_size < text.size() &&
@@ -139,10 +130,7 @@ void Journal::append(const ordered_json& record) {
         "{}: ends in a torn record since an earlier failure; open it anew",
         path_.string()));
 
-  // a path that is not UTF-8 is no reason to lose a result
-  const std::string line =
-      record.dump(-1, ' ', false, ordered_json::error_handler_t::replace) +
-      '\n';
+  const std::string line = json_line(record);
   const off_t before = regular_ ? status_of(file_, path_).st_size : 0;
   int error = write_all(file_, std::as_bytes(std::span(line)));
   if (error == 0 && regular_ && ::fsync(file_.get()) != 0) error = errno;
@@ -154,8 +142,7 @@ void Journal::append(const ordered_json& record) {
 }
 
 void read_journal(const std::filesystem::path& path, const Take& take) {
-  const FileDescriptor file = open_file(path, O_RDONLY);
-  read(content_of(file, path), path, take);
+  read(read_text_file(path, largest_journal), path, take);
 }
 
 }  // namespace lipscope

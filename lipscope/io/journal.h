@@ -27,8 +27,14 @@ class Journal {
   /// In both modes every line is checked. A last line that was cut off in the
   /// middle is removed; one that only lacks its newline is given it. InputError
   /// for a journal that another run has open, and, with the line, for a file
-  /// that is not a journal, which is left as it was.
-  Journal(const std::filesystem::path& path, Mode mode);
+  /// that is not a journal, which is left as it was: a line that is no JSON
+  /// object, or is nested deeper than any record (deepest_json).
+  ///
+  /// In Mode::resume every record is shown to `check`, if there is one; an
+  /// InputError that it throws is given the file and the line.
+  using Check = std::function<void(const nlohmann::ordered_json&)>;
+  Journal(const std::filesystem::path& path, Mode mode,
+          const Check& check = {});
 
   /// What was there on opening, in order; empty in Mode::append.
   const std::vector<nlohmann::ordered_json>& records() const {
@@ -50,7 +56,8 @@ class Journal {
 
 /// Hands over what a journal holds, in order, and leaves the file alone: one
 /// that is being written can be read, and a last line that is cut off is left
-/// out. InputError, with the line, for a file that is not a journal.
+/// out. InputError, with the line, for a file that is not a journal, and where
+/// `take` throws one.
 void read_journal(const std::filesystem::path& path,
                   const std::function<void(nlohmann::ordered_json)>& take);
 

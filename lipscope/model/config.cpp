@@ -1,8 +1,6 @@
 #include "lipscope/model/config.h"
 
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <vector>
@@ -10,6 +8,7 @@
 #include "lipscope/core/errors.h"
 #include "lipscope/io/json_text.h"
 #include "lipscope/io/safetensors_header.h"
+#include "lipscope/io/text_file.h"
 #include "lipscope/model/config_reader.h"
 
 namespace lipscope {
@@ -272,17 +271,8 @@ ModelConfig parse_model_config(std::string_view text,
 }
 
 ModelConfig read_model_config(const std::filesystem::path& path) {
-  constexpr std::uintmax_t longest = 16'000'000;
-  std::error_code unreadable;
-  if (!std::filesystem::is_regular_file(path, unreadable))
-    throw InputError(fmt::format("{}: no such file", path.string()));
-  if (std::filesystem::file_size(path, unreadable) > longest)
-    throw InputError(fmt::format("{}: larger than {} bytes, no config.json is",
-                                 path.string(), longest));
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file) throw InputError(fmt::format("{}: cannot be read", path.string()));
-  return parse_model_config(text, path.string());
+  return parse_model_config(read_text_file(path, largest_config),
+                            path.string());
 }
 
 }  // namespace lipscope

@@ -11,9 +11,7 @@ using nlohmann::json;
 
 ConfigReader::ConfigReader(std::string_view text, std::string where)
     : where_(std::move(where)) {
-  values_ = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (values_.is_discarded())
-    throw InputError(fmt::format("{}: not valid JSON", where_));
+  values_ = parse_json(where_, text);
   if (!values_.is_object())
     throw InputError(
         fmt::format("{}: expected a JSON object at the top", where_));

@@ -1,13 +1,12 @@
 #include "lipscope/model/weight_files.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "lipscope/core/errors.h"
 #include "lipscope/io/json_text.h"
 #include "lipscope/io/sha256.h"
+#include "lipscope/io/text_file.h"
 
 namespace lipscope {
 namespace {
@@ -52,16 +51,10 @@ using Shards = std::map<std::string, std::vector<std::string>>;
 
 Shards read_index(const fs::path& path) {
   using nlohmann::json;
-  constexpr std::uintmax_t longest = 100'000'000;
-  std::error_code unreadable;
-  if (fs::file_size(path, unreadable) > longest)
-    throw InputError(fmt::format("{}: larger than {} bytes, no index is",
-                                 path.string(), longest));
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const json index = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (index.is_discarded() || !index.is_object() ||
-      !index.contains("weight_map") || !index["weight_map"].is_object())
+  const json index =
+      parse_json(path.string(), read_text_file(path, largest_config));
+  if (!index.is_object() || !index.contains("weight_map") ||
+      !index["weight_map"].is_object())
     throw InputError(fmt::format(
         "{}: expected JSON {{\"weight_map\": {{tensor: file, ...}}}}",
         path.string()));

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "lipscope/core/visible_text.h"
+
 namespace lipscope {
 
 using nlohmann::ordered_json;
@@ -12,8 +14,9 @@ std::string cell(const ordered_json& value) {
   if (value.is_null()) return "-";
   if (value.is_number_float())
     return fmt::format("{:.6g}", value.get<double>());
-  if (value.is_string()) return value.get<std::string>();
-  return value.dump();
+  if (value.is_string()) return visible_line(value.get<std::string>());
+  return visible_line(
+      value.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
 }
 
 std::string table(const std::vector<Column>& columns,

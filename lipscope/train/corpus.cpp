@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "lipscope/core/errors.h"
-#include "lipscope/io/mapped_file.h"
 #include "lipscope/text/utf8.h"
 
 namespace lipscope {
@@ -38,12 +37,6 @@ Corpus corpus_of(std::string_view text, Index context,
           .train = {all.begin(), all.begin() + first},
           .valid = {all.begin() + first, all.begin() + second},
           .test = {all.begin() + second, all.end()}};
-}
-
-std::string read_text(const std::filesystem::path& path) {
-  const MappedFile file(path);
-  const auto bytes = file.bytes();
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 namespace {

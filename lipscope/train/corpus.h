@@ -30,9 +30,6 @@ struct Corpus {
 Corpus corpus_of(std::string_view text, Index context,
                  const std::string& where);
 
-/// The content of a file; InputError if it cannot be read.
-std::string read_text(const std::filesystem::path& path);
-
 /// Sequences and what follows each of their characters, [sequences×length] end
 /// to end.
 struct Batch {

@@ -11,6 +11,7 @@
 #include "lipscope/io/json_text.h"
 #include "lipscope/io/safetensors.h"
 #include "lipscope/io/sha256.h"
+#include "lipscope/io/text_file.h"
 #include "lipscope/train/state_file.h"
 
 namespace lipscope {
@@ -79,14 +80,14 @@ void write_description(const fs::path& folder,
 
 ModelDescription read_description(const fs::path& folder) {
   const fs::path path = folder / "config.json";
-  const std::string text = read_text(path);
+  const std::string text = read_text_file(path, largest_config);
   ModelDescription d;
   d.config = parse_language_model_config(text, path.string());
   d.vocabulary = parse_vocabulary(path.string(), text);
   const nlohmann::json json = parse_json(path.string(), text);
   if (!json.contains("training") || !json["training"].is_object())
     throw InputError(fmt::format("{}: no training, an object", path.string()));
-  d.training = ordered_json::parse(json["training"].dump());
+  d.training = parse_ordered_json(path.string(), json["training"].dump());
   return d;
 }
 
@@ -130,7 +131,8 @@ std::optional<Checkpoint> read_checkpoint(const fs::path& folder,
                                           const Layout& layout) {
   const fs::path path = folder / "state.json";
   if (!fs::exists(path)) return {};
-  const StateFile saved = parse_state(read_text(path), path.string());
+  const StateFile saved =
+      parse_state(read_text_file(path, largest_config), path.string());
   const fs::path file = folder / saved.checkpoint();
   if (sha256_file(file) != saved.sha256)
     throw InputError(fmt::format(

@@ -126,11 +126,35 @@ TEST_F(JournalTest, DoesNotEmptyAJsonFileOfOneLine) {
             "{\"model_type\":\"gpt2\"}\n");
 }
 
-TEST_F(JournalTest, SurvivesALineNestedVeryDeep) {
+// whoever takes such a value apart recurses into it, and ends by a signal
+TEST_F(JournalTest, RefusesALineNestedVeryDeep) {
   const std::string deep = "{\"i\":" + std::string(100'000, '[');
-  EXPECT_EQ(opened(two + deep, Mode::resume), two);
   const std::string whole = deep + std::string(100'000, ']') + "}\n";
-  EXPECT_EQ(opened(two + whole, Mode::resume), two + whole);
+  for (const std::string& line :
+       {deep, whole, std::string(100'000, '['), std::string(65, '[') + "\n"})
+    EXPECT_TRUE(test::says(refusal(two + line), {"line 3", "nested", "64"}));
+  const std::string bearable =
+      "{\"i\":" + std::string(63, '[') + std::string(63, ']') + "}\n";
+  EXPECT_EQ(opened(two + bearable, Mode::resume), two + bearable);
+}
+
+TEST_F(JournalTest, DoesNotCutOffALastLineThatNeverWasARecord) {
+  for (const std::string other : {"notes", "notes\n", "[1, 2", "  {\"i\":"})
+    EXPECT_TRUE(test::says(refusal(two + other), {"line 3"})) << other;
+}
+
+TEST_F(JournalTest, NamesTheLineThatACheckRefuses) {
+  test::write_file(path, two);
+  const auto check = [](const ordered_json& record) {
+    if (record["i"] == 1) throw InputError("no good");
+  };
+  EXPECT_TRUE(test::says(
+      test::message_of<InputError>([&] { Journal(path, Mode::resume, check); }),
+      {"run.jsonl: line 2: no good"}));
+  EXPECT_TRUE(test::says(
+      test::message_of<InputError>([&] { read_journal(path, check); }),
+      {"run.jsonl: line 2: no good"}));
+  EXPECT_NO_THROW(Journal(path, Mode::append, check));
 }
 
 TEST_F(JournalTest, RefusesToShareItsFile) {
