@@ -1,6 +1,5 @@
 #include "lipscope/search/constructions.h"
 
-#include <Eigen/Eigenvalues>
 #include <Eigen/QR>
 #include <Eigen/SVD>
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include "lipscope/attention/head_weights.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/rng.h"
+#include "lipscope/core/symmetric_eigen.h"
 
 namespace lipscope {
 namespace {
@@ -60,8 +60,8 @@ struct Directions {
 // Where A vanishes, an eigenvector may leave the plane of a centred region: it
 // is brought back, and is shorter then.
 Directions directions(const ScoreForm& form, const Region& region) {
-  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(
-      0.5 * (form.small + form.small.transpose()));
+  const SymmetricEigen eigen =
+      symmetric_eigen(0.5 * (form.small + form.small.transpose()));
   const Index last = form.small.rows() - 1;
   const Eigen::JacobiSVD<Eigen::MatrixXd> svd(
       form.small, Eigen::ComputeThinU | Eigen::ComputeThinV);
@@ -69,11 +69,11 @@ Directions directions(const ScoreForm& form, const Region& region) {
     return Vector(flatten(
         nearest({.centred = region.centred}, (form.basis * v).transpose())));
   };
-  return {.least = eigen.eigenvalues()[0],
-          .most = eigen.eigenvalues()[last],
+  return {.least = eigen.values[0],
+          .most = eigen.values[last],
           .singular = svd.singularValues()[0],
-          .u_least = in_z(eigen.eigenvectors().col(0)),
-          .u_most = in_z(eigen.eigenvectors().col(last)),
+          .u_least = in_z(eigen.vectors.col(0)),
+          .u_most = in_z(eigen.vectors.col(last)),
           .left = in_z(svd.matrixU().col(0)),
           .right = in_z(svd.matrixV().col(0))};
 }

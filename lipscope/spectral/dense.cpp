@@ -1,10 +1,10 @@
 #include "lipscope/spectral/dense.h"
 
-#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/core/symmetric_eigen.h"
 
 namespace lipscope {
 
@@ -20,16 +20,16 @@ DenseNorm dense_norm(const Matrix& a) {
   const bool tall = a.rows() >= a.cols();
   const Matrix gram = tall ? Matrix(scaled.transpose() * scaled)
                            : Matrix(scaled * scaled.transpose());
-  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(gram);
+  const SymmetricEigen eigen = symmetric_eigen(gram);
   const Index last = gram.rows() - 1;
-  const double largest = eigen.eigenvalues()[last];
-  if (eigen.info() != Eigen::Success || !(largest > 0.0))
+  const double largest = eigen.values[last];
+  if (!eigen.converged || !(largest > 0.0))
     throw RunError(fmt::format(
         "dense_norm: no eigenvalue of the Gram matrix of a [{}x{}] matrix "
         "(entries up to {}) found",
         a.rows(), a.cols(), scale));
 
-  Vector v = eigen.eigenvectors().col(last);
+  Vector v = eigen.vectors.col(last);
   if (!tall) v = scaled.transpose() * v;
   v.normalize();
 
@@ -38,7 +38,7 @@ DenseNorm dense_norm(const Matrix& a) {
   const double upper = std::sqrt(largest * (1.0 + 8.0 * longer * unit) +
                                  1.01 * longer * unit * scaled.squaredNorm());
   const double second =
-      last > 0 ? std::sqrt(std::max(0.0, eigen.eigenvalues()[last - 1])) : 0.0;
+      last > 0 ? std::sqrt(std::max(0.0, eigen.values[last - 1])) : 0.0;
   const DenseNorm norm{.value = scale * (scaled * v).norm(),
                        .upper = scale * upper,
                        .second = scale * second,

@@ -1,11 +1,11 @@
 #include "lipscope/theory/block_norms.h"
 
-#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
 
 #include "lipscope/core/gemm.h"
 #include "lipscope/core/parallel.h"
+#include "lipscope/core/symmetric_eigen.h"
 #include "lipscope/theory/lane.h"
 #include "lipscope/theory/magnitude.h"
 #include "lipscope/theory/norms.h"
@@ -59,9 +59,7 @@ OneHead one_head(const LayerParts& l) {
   const Matrix f = l.projected ? factor_above(gram_of_rows(l.output))
                                : Matrix(Matrix::Identity(l.w, l.w));
   const Matrix unturned = l.value * f;
-  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(
-      gram_of_columns(unturned).g);
-  const Matrix q = eigen.eigenvectors();
+  const Matrix q = symmetric_eigen(gram_of_columns(unturned).g).vectors;
   // ‖B‖ ≤ ‖BQ‖/σ_min(Q), and σ_min(Q)² ≥ 1 − ‖I − QᵀQ‖
   const double skew =
       (q.transpose() * q - Matrix::Identity(l.w, l.w)).norm() + 1e-13 * l.w;

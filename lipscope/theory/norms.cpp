@@ -1,12 +1,12 @@
 #include "lipscope/theory/norms.h"
 
 #include <Eigen/Cholesky>
-#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
 
 #include "lipscope/core/errors.h"
 #include "lipscope/core/rng.h"
+#include "lipscope/core/symmetric_eigen.h"
 #include "lipscope/theory/magnitude.h"
 
 namespace lipscope {
@@ -39,10 +39,7 @@ struct Guess {
 Guess guess_eigenvalue(const Matrix& g) {
   const Index n = g.rows();
   constexpr Index small = 24, steps = 18;
-  if (n <= small)
-    return {Eigen::SelfAdjointEigenSolver<Matrix>(g, Eigen::EigenvaluesOnly)
-                .eigenvalues()[n - 1],
-            0.0};
+  if (n <= small) return {symmetric_eigenvalues(g)[n - 1], 0.0};
 
   Matrix basis(steps, n), t = Matrix::Zero(steps, steps);
   basis.row(0) = random_direction(n, Rng(1)).transpose();
@@ -59,11 +56,10 @@ Guess guess_eigenvalue(const Matrix& g) {
     basis.row(m + 1) = w.transpose() / beta;
   }
   const Matrix small_t = t.topLeftCorner(m + 1, m + 1);
-  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(small_t);
-  const double value = eigen.eigenvalues()[m];
-  return {value, value > 0.0
-                     ? beta * std::abs(eigen.eigenvectors()(m, m)) / value
-                     : 0.0};
+  const SymmetricEigen eigen = symmetric_eigen(small_t);
+  const double value = eigen.values[m];
+  return {value,
+          value > 0.0 ? beta * std::abs(eigen.vectors(m, m)) / value : 0.0};
 }
 
 // whether Cholesky runs through on tI − G

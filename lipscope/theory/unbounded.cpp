@@ -1,10 +1,10 @@
 #include "lipscope/theory/unbounded.h"
 
-#include <Eigen/Eigenvalues>
 #include <Eigen/QR>
 #include <cmath>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/core/symmetric_eigen.h"
 
 namespace lipscope {
 namespace {
@@ -14,8 +14,8 @@ using Row = Eigen::RowVectorXd;
 // the unit row u with the largest |uW|: W times the top right singular vector
 Row most_stretched(const Matrix& w) {
   const Matrix gram = w.transpose() * w;
-  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(gram);
-  const Row u = (w * eigen.eigenvectors().rightCols(1)).transpose();
+  const SymmetricEigen eigen = symmetric_eigen(gram);
+  const Row u = (w * eigen.vectors.rightCols(1)).transpose();
   const double length = u.norm();
   return length > 0.0 ? Row(u / length) : u;
 }
@@ -27,8 +27,11 @@ struct Direction {
 
 // W S with SS = RRᵀ: |uWS| = |uWR|, and W S is as narrow as W
 Matrix narrow_product(const Matrix& w, const Matrix& r) {
-  const Matrix gram = r * r.transpose();
-  return w * Eigen::SelfAdjointEigenSolver<Matrix>(gram).operatorSqrt();
+  const SymmetricEigen gram = symmetric_eigen(r * r.transpose());
+  const Matrix root = gram.vectors *
+                      gram.values.cwiseMax(0.0).cwiseSqrt().asDiagonal() *
+                      gram.vectors.transpose();
+  return w * root;
 }
 
 Direction best_direction(const HeadWeights& h) {
