@@ -28,8 +28,9 @@ double flops(const LanguageModelConfig& c, double rows) {
 }
 
 void step(benchmark::State& state) {
-  mallopt(M_MMAP_MAX, 0);  // as the program does it
-  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  // as the program does it
+  mallopt(M_MMAP_THRESHOLD, 1 << 25);
+  mallopt(M_TRIM_THRESHOLD, 1 << 29);
   const LanguageModelConfig config{.mixer = all_mixers[state.range(0)],
                                    .characters = 65};
   const int threads = static_cast<int>(state.range(1));

@@ -27,8 +27,8 @@ int main() {
   const Measurement m = measure_norm(search, witness, x, {.enclose = 1.05});
 
   fmt::print(
-      "at this input a small change grows {:.6g}-fold at most in the "
-      "direction found\n",
+      "at this input a small change in the direction found grows "
+      "{:.6g}-fold, so the constant is at least that\n",
       m.lower);
   fmt::print("and no direction exceeds {:.6g}, but for a chance of {:.0e}\n",
              *m.upper_whp, m.delta);

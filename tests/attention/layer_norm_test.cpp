@@ -14,7 +14,7 @@ double relative(const Matrix& a, const Matrix& b) {
   return (a - b).norm() / b.norm();
 }
 
-// theory.md's closed form, token by token:
+// the Jacobian in closed form, token by token:
 // diag(γ)(σ²+ε)^{-1/2}[I − 11ᵀ/D − zzᵀ/(D(σ²+ε))]; without 11ᵀ/D for RMSNorm
 Matrix closed_form(const NormWeights& w, const Matrix& x) {
   const Index D = x.cols();

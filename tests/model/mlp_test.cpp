@@ -141,7 +141,7 @@ TEST(Activation, HoldsFarFromZeroAndInBothPrecisions) {
       EXPECT_NEAR(slope32(0, i), slope_of(a, t), 1e-6);
     }
   }
-  // theory.md: the largest slopes of GELU and SiLU
+  // the largest slopes of GELU and SiLU, by maximising their derivatives
   EXPECT_NEAR(activation_slopes(Activation::gelu, x, 1).maxCoeff(), 1.128904,
               1e-5);
   EXPECT_NEAR(activation_slopes(Activation::silu, x, 1).maxCoeff(), 1.0998,

@@ -85,7 +85,7 @@ TEST(Constructions, GrowthReadsTheSymmetricPart) {
               growth_formula(20, 2), 1e-9);
 }
 
-// theory.md: 3.07 and 13.0 at γR² = 1 and 2 over all masses, reached with
+// The limits are 3.07 and 13.0 at γR² = 1 and 2 over all masses, reached with
 // masses 0.0690 and 0.00762
 TEST(Constructions, TwoAtomsComeNearTheMeanFieldLimit) {
   for (const auto& [gR2, n, limit] :
@@ -134,7 +134,7 @@ TEST(Constructions, KimsHasTheRowSumOfTheClosedForm) {
   AttentionWeights w;
   w.query = w.value = test::scalar(1);
   const AttentionOptions o{.kind = Kind::l2};
-  // 4p − 1 + 2/(p + 1), from theory.md's table
+  // 4p − 1 + 2/(p + 1) with p = W₀((n − 1)/e)
   for (const auto& [n, value] : {std::pair(3, 2.2192),
                                  {5, 3.0356},
                                  {9, 4.1408},

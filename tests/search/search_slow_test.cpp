@@ -23,7 +23,7 @@ AttentionWeights kim_layer() {
 }
 
 // Kim21's protocol: gradient ascent on the inf-norm, 50 restarts. The values
-// are those of theory.md, found independently of this program.
+// were found by another program.
 TEST(Search, ReachesTheBestKnownInputsOfL2Attention) {
   struct Known {
     Index n;

@@ -32,7 +32,7 @@ TEST(Search, ReachesHalfOfTheBestBound) {
     if (mask == Mask::none) {
       EXPECT_GE(r.best.value, 0.5 * above.value);
     }
-    // and no less than the construction of theory.md
+    // and no less than at R(u, u/2, …, u/2), worked out by hand
     EXPECT_GE(r.best.value, mask == Mask::none ? 6.8825 : 6.0977);
   }
 }

@@ -396,7 +396,7 @@ TEST(EnclosureFactor, IsTheFormulaWorkedByHand) {
               1 / std::sqrt(1 - 19.0 * 19.0 / 39.0 / 39.0), 1e-12);
   EXPECT_EQ(enclosure_factor(10000, 9, delta),
             std::numeric_limits<double>::infinity());
-  // the example of theory.md
+  // 32 tokens of width 768
   EXPECT_NEAR(enclosure_factor(24576, 60, 1e-10), 1.03, 0.005);
   EXPECT_NEAR(enclosure_factor(24576, 30, 1e-10), 1.14, 0.005);
 }

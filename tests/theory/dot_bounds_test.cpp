@@ -66,7 +66,7 @@ TEST(DotBounds, UnderACausalMaskWorkedByHand) {
   const BoundQuestion many{.mask = Mask::causal, .n = 1000000, .radius = 0.1};
   expect_close(value(w, many, "own_causal"), hardy);
   expect_close(value(w, many, "own_causal_meanfield"), hardy);
-  // the column sum that theory.md states is never smaller
+  // the simpler min(n, e^{2s}(1 + ln n)) is never smaller
   for (const double s : {0.0, 0.3, 2.0, 10.0, 400.0})
     for (const Index n : {1, 2, 10, 1000}) {
       const double sum = column_sum(s, n, Mask::causal).value();
@@ -329,7 +329,7 @@ TEST(OwnBall, IsBelowCastin24OnAGrid) {
 }
 
 TEST(OwnMeanfield, HasTheRateOfTheBoundFromBelow) {
-  // theory.md §4: at γR² = 4, ≥ 165.8 is reached; here 277, castin24 38,752
+  // at γR² = 4, ≥ 165.8 is reached; here 277, castin24 38,752
   EXPECT_NEAR(own_meanfield({4, 4, 4}).value(), 4 + 5 * std::exp(4.0), 1e-9);
   EXPECT_NEAR(own_meanfield({4, 4, 4}).value(), 277, 0.05);
   EXPECT_NEAR(castin24_meanfield(4, 1).value(), 38752, 2);
