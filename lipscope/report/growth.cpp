@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
+#include <set>
 
 #include "lipscope/core/errors.h"
 
@@ -23,8 +24,11 @@ std::optional<GrowthFit> fit_growth(const std::vector<GrowthPoint>& points,
   std::vector<GrowthPoint> used;
   for (const GrowthPoint& p : points)
     if (p.n > 0 && p.value > 0.0 && std::isfinite(p.value)) used.push_back(p);
+  std::set<Index> lengths;
+  for (const GrowthPoint& p : used) lengths.insert(p.n);
+  constexpr std::size_t fewest_lengths = 4;
+  if (lengths.size() < fewest_lengths) return std::nullopt;
   const Index m = static_cast<Index>(used.size());
-  if (m < 3) return std::nullopt;
 
   Vector x(m), y(m), r(m);
   for (Index i = 0; i < m; ++i) {
@@ -34,7 +38,6 @@ std::optional<GrowthFit> fit_growth(const std::vector<GrowthPoint>& points,
   }
   const double xx = covariation(x, x), xy = covariation(x, y);
   const double yy = covariation(y, y), rr = covariation(r, r);
-  if (xx == 0.0) return std::nullopt;
 
   GrowthFit fit;
   fit.points = m;

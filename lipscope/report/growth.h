@@ -28,9 +28,9 @@ struct GrowthFit {
 
 /// The fit and its confidence interval, from Student's distribution with
 /// points − 2 degrees of freedom: it takes the residuals for independent,
-/// normal and alike at all lengths. Nothing where there are fewer than three
-/// points or two lengths; points with a value that is not positive are left
-/// out.
+/// normal and alike at all lengths. Nothing where there are fewer than four
+/// different lengths, through which almost any curve goes; points with a value
+/// that is not positive are left out.
 std::optional<GrowthFit> fit_growth(const std::vector<GrowthPoint>& points,
                                     double confidence = 0.95);
 

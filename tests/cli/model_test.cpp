@@ -142,14 +142,14 @@ TEST_F(MeasureModel, TakesIdsAndGivenInputsAndRandomModels) {
 TEST_F(MeasureModel, FitsTheGrowthAndResumes) {
   const std::string out = folder / "out.jsonl";
   const std::string sweep =
-      "--lengths 2,4,6 --samples 2 --out " + out + " --resume";
+      "--lengths 2,4,6,8 --samples 2 --out " + out + " --resume";
   measured(sweep);
   const std::string whole = test::contents(out);
   const auto records = json_lines(whole);
-  ASSERT_EQ(records.size(), 12u + 2u);
+  ASSERT_EQ(records.size(), 16u + 2u);
   EXPECT_EQ(records.back()["command"], "growth");
   EXPECT_EQ(records.back()["layer"], 1);
-  EXPECT_EQ(records.back()["points"], 6);
+  EXPECT_EQ(records.back()["points"], 8);
   EXPECT_EQ(records.back()["confidence"], 0.95);
   // everything is there: nothing is added
   measured(sweep);

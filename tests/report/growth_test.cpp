@@ -47,7 +47,19 @@ TEST(FitGrowth, SaysNothingWhereThereIsNothingToFit) {
       fit_growth({{8, 1.0, 1.0}, {8, 2.0, 1.0}, {8, 3.0, 1.0}}).has_value());
   // a zero has no logarithm
   EXPECT_FALSE(
-      fit_growth({{2, 1.0, 1.0}, {4, 2.0, 1.0}, {8, 0.0, 1.0}}).has_value());
+      fit_growth({{2, 1.0, 1.0}, {4, 2.0, 1.0}, {8, 3.0, 1.0}, {16, 0.0, 1.0}})
+          .has_value());
+}
+
+// however often three lengths were measured, a power of n is no news
+TEST(FitGrowth, NeedsFourLengths) {
+  std::vector<GrowthPoint> points;
+  for (int sample = 0; sample < 10; ++sample)
+    for (const Index n : {2, 4, 8})
+      points.push_back({n, 1.0 + n + sample, 1.0});
+  EXPECT_FALSE(fit_growth(points).has_value());
+  points.push_back({16, 20.0, 1.0});
+  EXPECT_TRUE(fit_growth(points).has_value());
 }
 
 }  // namespace
