@@ -6,7 +6,7 @@ SOURCES := $(shell git ls-files '*.h' '*.cpp' '*.js' 2>/dev/null)
 
 FUZZ_SECONDS ?= 60
 
-.PHONY: help setup test-setup release quickstart picture check bench format format-check layers asan fuzz clean
+.PHONY: help setup test-setup release quickstart picture check bench format format-check layers asan fuzz campaign clean
 
 help:
 	@echo 'make quickstart   install what is missing, build, audit MiniLM: report.html'
@@ -14,6 +14,7 @@ help:
 	@echo 'make asan         the tests of all rooms under sanitizers'
 	@echo 'make bench        build and run the benchmarks'
 	@echo 'make fuzz         feed the file readers nonsense for FUZZ_SECONDS each (60)'
+	@echo 'make campaign     a million adversarial cases for the bounds; killed, it goes on'
 	@echo 'make format       lay out the sources with clang-format'
 
 setup:
@@ -56,6 +57,15 @@ bench: setup
 	@cmake --preset release
 	@cmake --build --preset release --target benches
 	@tools/bench build/release
+
+# a million adversarial cases for the bounds, on one core; killed, it goes on
+CAMPAIGN_CASES ?= 1000000
+CAMPAIGN_SEED ?= 1
+campaign: setup
+	@cmake --preset release
+	@cmake --build --preset release --target campaign
+	@nice -n 19 build/release/tests/campaign --cases $(CAMPAIGN_CASES) --seed $(CAMPAIGN_SEED) \
+	  --out build/campaign-$(CAMPAIGN_SEED).jsonl
 
 format: test-setup
 	@clang-format -i $(SOURCES)

@@ -47,14 +47,19 @@ class Folder {
   std::filesystem::path path_;
 };
 
-inline Outcome lipscope(const std::string& arguments) {
+inline Outcome run_program(const std::string& program,
+                           const std::string& arguments) {
   const Folder scratch;
-  const std::string command = std::string(LIPSCOPE_PROGRAM) + " " + arguments +
-                              " > " + (scratch / "out") + " 2> " +
-                              (scratch / "err") + " < /dev/null";
+  const std::string command = program + " " + arguments + " > " +
+                              (scratch / "out") + " 2> " + (scratch / "err") +
+                              " < /dev/null";
   const int status = std::system(command.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
           contents(scratch / "out"), contents(scratch / "err")};
+}
+
+inline Outcome lipscope(const std::string& arguments) {
+  return run_program(LIPSCOPE_PROGRAM, arguments);
 }
 
 /// Starts the program and kills it after so many milliseconds. Whether it was

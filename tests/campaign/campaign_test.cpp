@@ -1,0 +1,205 @@
+// The campaign itself: it finds what is wrong, its cases can be made again, and
+// what was killed goes on.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "lipscope/core/errors.h"
+#include "tests/campaign/tally.h"
+#include "tests/cli/program.h"
+
+namespace lipscope {
+namespace {
+
+using campaign::Claim;
+using campaign::examine;
+using campaign::Tally;
+
+constexpr std::uint64_t some_cases = 3000;
+
+Tally tally_over(std::uint64_t from, std::uint64_t to,
+                 const campaign::Weakened& weakened = {}) {
+  Tally tally;
+  for (std::uint64_t k = from; k < to; ++k)
+    tally.add(examine(7, k, weakened), k);
+  return tally;
+}
+
+class Campaign : public testing::Test {
+ protected:
+  static const Tally& some() {
+    static const Tally tally = tally_over(0, some_cases);
+    return tally;
+  }
+};
+
+TEST_F(Campaign, ViolatesNothing) {
+  for (const Tally::Violation& v : some().violations())
+    ADD_FAILURE() << v.name << ": " << v.seen.most << " at case "
+                  << v.seen.where;
+}
+
+TEST_F(Campaign, ComparesEveryBoundThatThereIs) {
+  const std::set<std::string> expected{"castin24_ball",
+                                       "castin24_meanfield",
+                                       "own_ball",
+                                       "own_meanfield",
+                                       "own_causal",
+                                       "own_causal_meanfield",
+                                       "own_token",
+                                       "kim21_inf",
+                                       "kim21_two",
+                                       "own_l2",
+                                       "own_l2_token",
+                                       "own_l2_kernel",
+                                       "qi23_cosine",
+                                       "own_cosine",
+                                       "ramapuram24_ball",
+                                       "at X: castin24_ball",
+                                       "at X: castin24_data",
+                                       "at X: yudin25_local",
+                                       "at X: own_local",
+                                       "at X: own_split",
+                                       "at X: own_blocks",
+                                       "row gain, dot",
+                                       "row gain, l2",
+                                       "own_ball (rotary)",
+                                       "own_causal (rotary)",
+                                       "own_token (rotary)",
+                                       "own_ball (after a norm)",
+                                       "own_causal (after a norm)",
+                                       "own_token (after a norm)",
+                                       "own_meanfield (measures)",
+                                       "own_causal_meanfield (measures)",
+                                       "castin24_meanfield (measures)",
+                                       "residual(dot)",
+                                       "block(dot)",
+                                       "residual(l2)",
+                                       "block(l2)",
+                                       "at X: residual(dot)",
+                                       "at X: block(dot)",
+                                       "norm_layer_everywhere",
+                                       "at X: norm_layer_at",
+                                       "layer_norm_everywhere_inf",
+                                       "mlp_above",
+                                       "mlp_above (gated)",
+                                       "mlp_lipschitz inf",
+                                       "weight_norm_above",
+                                       "power_norm_above",
+                                       "product_norm_above",
+                                       "eigenvalue_above",
+                                       "power_eigenvalue_above",
+                                       "nonnegative_norm_above",
+                                       "row_sum_above",
+                                       "longest_row",
+                                       "contractive L2, inf",
+                                       "deviation gain, dot",
+                                       "deviation gain, l2",
+                                       "stack_constant, dot",
+                                       "stack_constant, l2",
+                                       "certified_radius, dot",
+                                       "certified_radius, l2"};
+  for (const std::string& name : expected) {
+    const auto at = some().seen().find(name);
+    ASSERT_NE(at, some().seen().end()) << name;
+    EXPECT_GE(at->second.cases, 5u) << name;
+    EXPECT_GT(at->second.most, 0.0) << name;
+  }
+}
+
+TEST_F(Campaign, FindsABoundThatIsHalfOfWhatItShouldBe) {
+  for (const std::string name :
+       {"own_ball", "own_causal", "own_token", "own_l2_token", "kim21_inf",
+        "own_l2_kernel", "at X: own_local", "at X: own_split",
+        "at X: own_blocks", "ramapuram24_ball", "own_meanfield (measures)",
+        "own_token (rotary)", "own_token (after a norm)", "residual(dot)",
+        "weight_norm_above", "norm_layer_everywhere"}) {
+    const Tally weak = tally_over(0, 480, {name, 0.5});
+    const auto found = weak.violations();
+    ASSERT_EQ(found.size(), 1u) << name;
+    EXPECT_EQ(found[0].name, name);
+    // the case alone shows it again
+    Tally alone;
+    alone.add(examine(7, found[0].seen.where, {name, 0.5}),
+              found[0].seen.where);
+    ASSERT_EQ(alone.violations().size(), 1u) << name;
+    EXPECT_EQ(alone.violations()[0].seen.most, found[0].seen.most);
+  }
+}
+
+TEST_F(Campaign, TakesWhatIsNotANumberForAViolation) {
+  Tally tally;
+  tally.add({{"a", NAN, 1.0}, {"b", 1.0, 0.0}, {"c", 0.0, 0.0}}, 3);
+  ASSERT_EQ(tally.violations().size(), 2u);
+  EXPECT_EQ(tally.violations()[0].name, "a");
+  EXPECT_EQ(tally.violations()[1].name, "b");
+}
+
+TEST_F(Campaign, CasesDependOnTheirNumberAndTheSeedAlone) {
+  for (const std::uint64_t k : {3u, 11u, 26u, 44u, 77u, 95u}) {
+    const std::vector<Claim> one = examine(7, k), again = examine(7, k);
+    ASSERT_EQ(one.size(), again.size());
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      EXPECT_EQ(one[i].name, again[i].name);
+      EXPECT_EQ(one[i].reached, again[i].reached);
+      EXPECT_EQ(one[i].allowed, again[i].allowed);
+    }
+  }
+}
+
+TEST_F(Campaign, TalliesAreReadAsTheyWereWritten) {
+  const Tally back = campaign::tally_of(to_json(some()));
+  EXPECT_EQ(to_json(back).dump(), to_json(some()).dump());
+  EXPECT_THROW(campaign::tally_of({{"own_ball", {1, 2}}}), InputError);
+}
+
+// the program: it stops with code 4 and the case, and what was cut goes on
+test::Outcome program(const std::string& arguments) {
+  return test::run_program(LIPSCOPE_CAMPAIGN, arguments);
+}
+
+TEST(CampaignProgram, GoesOnFromItsJournal) {
+  const test::Folder folder;
+  const std::string whole = folder / "whole.jsonl", cut = folder / "cut.jsonl";
+  const std::string rest = " --chunk 50 --seed 7 --out ";
+  const test::Outcome one = program("--cases 200" + rest + whole);
+  ASSERT_EQ(one.code, 0) << one.err;
+  ASSERT_EQ(program("--cases 100" + rest + cut).code, 0);
+  // the last line cut off in the middle, as by a kill
+  const std::string lines = test::contents(cut);
+  std::filesystem::resize_file(cut, lines.size() - 20);
+  const test::Outcome two = program("--cases 200" + rest + cut);
+  ASSERT_EQ(two.code, 0) << two.err;
+  const auto table = [](const std::string& out) {
+    return out.substr(out.find('|'));
+  };
+  EXPECT_EQ(table(one.out), table(two.out));
+  const test::Outcome other =
+      program("--cases 200 --chunk 50 --seed 8 --out " + cut);
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("seed 7"), std::string::npos) << other.err;
+}
+
+TEST(CampaignProgram, StopsAtAViolationAndNamesTheCase) {
+  const test::Folder folder;
+  const std::string weak = " --seed 7 --weaken own_token --factor 0.5";
+  const test::Outcome run =
+      program("--cases 5000 --chunk 200 --out " + (folder / "c.jsonl") + weak);
+  EXPECT_EQ(run.code, 4);
+  const std::size_t at = run.err.find("--case ");
+  ASSERT_NE(at, std::string::npos) << run.err;
+  const std::string number =
+      std::to_string(std::stoull(run.err.substr(at + 7)));
+  EXPECT_EQ(program("--case " + number + weak).code, 4);
+  EXPECT_EQ(program("--case " + number + " --seed 7").code, 0);
+  // it does not go on as if nothing had been
+  EXPECT_EQ(
+      program("--cases 5000 --chunk 200 --seed 7 --out " + (folder / "c.jsonl"))
+          .code,
+      4);
+}
+
+}  // namespace
+}  // namespace lipscope

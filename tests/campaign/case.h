@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lipscope/attention/multi_head.h"
+#include "tests/campaign/dice.h"
+
+/// Adversarial cases for everything that is proved from above: random small
+/// problems, some of them climbed, at which a measured number is compared with
+/// each bound that speaks of it.
+namespace lipscope::campaign {
+
+/// One comparison: what was reached, and what the bound of this name allows.
+struct Claim {
+  std::string name;
+  double reached = 0.0, allowed = 0.0;
+  /// Whether attention is neither uniform nor of one token here: where it is,
+  /// many bounds are exact, which says little about them.
+  bool mixed = true;
+
+  /// reached/allowed; 0 where nothing was reached, +∞ above a bound of 0, and
+  /// not a number where one of them is none.
+  double ratio() const;
+};
+
+/// What measuring in f64 may be wrong by, relatively, at logits up to 10⁶: a
+/// ratio above 1 by more than this is a violation.
+inline constexpr double rounding = 1e-8;
+
+/// One problem: weights and where its input may be.
+struct Case {
+  std::string what;  ///< for people: kind, sizes, structure
+  Matrix x;          ///< the input it starts from
+  /// The admissible input nearest to x, or near it.
+  std::function<Matrix(Matrix)> confined;
+  /// All comparisons at x, or number `only` of them alone; their names and
+  /// their order do not depend on x.
+  std::function<std::vector<Claim>(const Matrix& x,
+                                   std::optional<std::size_t> only)>
+      claims;
+  /// Climbs by gradients from x to where the named claim is nearer to its
+  /// bound; empty where there is no gradient.
+  std::function<Matrix(const Matrix& x, const std::string& norm)> ascended = {};
+};
+
+/// Case `number` of the campaign with this seed; nothing else enters.
+Case draw_case(std::uint64_t seed, std::uint64_t number);
+
+/// A bound that is to be made wrong, to see whether it is noticed.
+struct Weakened {
+  std::string name;
+  double factor = 1.0;
+};
+
+/// Whether the scores of some row of some head lie between ½ and 20 apart
+/// (rotations are not looked at).
+bool scores_differ(const AttentionWeights& weights,
+                   const AttentionOptions& options, const Matrix& x);
+
+/// The case at its first input and, for three of five, where climbing towards
+/// one of its bounds led: all claims at each of the two.
+std::vector<Claim> examine(std::uint64_t seed, std::uint64_t number,
+                           const Weakened& weakened = {});
+
+// The families of cases, each in the file of its name.
+Case attention_case(Dice dice);  ///< dot, rotary, L2, cosine, sigmoid
+Case normed_case(Dice dice);     ///< dot-product after a norm layer
+Case measure_case(Dice dice);    ///< tokens that weigh, whole and cut
+Case layer_case(Dice dice);      ///< residuals and blocks of a transformer
+Case part_case(Dice dice);       ///< norms of weights, norm layers, MLPs
+Case stack_case(Dice dice);      ///< whole small models, certified radii
+
+}  // namespace lipscope::campaign

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "lipscope/attention/layer_norm.h"
+#include "lipscope/attention/multi_head.h"
+#include "tests/campaign/dice.h"
+
+/// Weights and tokens that try to break a bound.
+namespace lipscope::campaign {
+
+/// What a layer is drawn within.
+struct LayerLimits {
+  Kind kind = Kind::dot;
+  Index d = 0;          ///< features; 0: drawn, up to 6
+  Index heads = 3;      ///< at most
+  bool even = false;    ///< queries of even width, for rotary positions
+  bool bias = true;     ///< may have biases
+  bool square = false;  ///< output of d features, always there
+};
+
+/// Gaussian weights of a scale from 1e-3 to 1e3, or with a structure: zero
+/// queries, keys or values; rank one; keys that are the queries or their
+/// opposite; equal heads; the identity; entries −1, 0 and 1.
+AttentionWeights draw_weights(const LayerLimits& limits, Dice& dice);
+
+/// n tokens: Gaussian, repeated, ties along a line, one huge, one zero, huge or
+/// tiny as a whole; of a size from 1e-3 to 1e3, or where logits are of a size
+/// that matters; in every case so that logits stay below about 10⁶.
+Matrix draw_tokens(const AttentionWeights& weights, Kind kind, Index n,
+                   Dice& dice);
+
+NormWeights draw_norm(Index d, Dice& dice);
+
+/// max|x_i| from above, 1e-6 at least.
+double radius_of(const Matrix& x);
+
+/// The nearest x with |x_i| ≤ radius.
+Matrix within(Matrix x, double radius);
+
+}  // namespace lipscope::campaign
