@@ -19,6 +19,9 @@ constexpr double worth_going_on = 1e-3;
 // so many linearisations may lead nowhere
 constexpr int patience = 4;
 
+// changes of this size and beyond are not looked at
+constexpr double farthest = 1e60;
+
 class Attacker {
  public:
   Attacker(const Map<double>& map, const Matrix& head, const Matrix& x)
@@ -62,8 +65,10 @@ class Attacker {
       if (!(size > 0.0) || !std::isfinite(size)) return;
       const double step = overshoot * (g.dot(flatten(delta)) - c) / size;
       delta = step * unflatten(g, x_.rows(), x_.cols());
-      // a border far beyond what is known is not worth a visit
+      // a border far beyond what is known is not worth a visit, nor one so far
+      // away that squares of its distance are no numbers
       if (best_ && delta.norm() > 3.0 * best_->distance) return;
+      if (!(delta.norm() < farthest)) return;
     }
     if (changes(delta)) shrunk(std::move(delta));
   }

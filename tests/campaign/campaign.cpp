@@ -28,12 +28,21 @@ struct Options {
   double factor = 1.0;
 };
 
+// what goes wrong says in which case
+std::vector<Claim> examined(const Options& o, std::uint64_t number) {
+  try {
+    return examine(o.seed, number, {o.weakened, o.factor});
+  } catch (const std::exception& e) {
+    throw RunError(
+        fmt::format("seed {}, case {}: {}", o.seed, number, e.what()));
+  }
+}
+
 int show_one(const Options& o) {
   fmt::print("seed {}, case {}: {}\n", o.seed, *o.one,
              draw_case(o.seed, *o.one).what);
   Tally tally;
-  const std::vector<Claim> claims =
-      examine(o.seed, *o.one, {o.weakened, o.factor});
+  const std::vector<Claim> claims = examined(o, *o.one);
   for (const Claim& c : claims)
     fmt::print("  {:40} {:<22.16g} of {:<22.16g} ratio {:.9f}\n", c.name,
                c.reached, c.allowed, c.ratio());
@@ -69,7 +78,7 @@ int run(const Options& o) {
     const std::uint64_t to = std::min(o.cases, done + o.chunk);
     Tally chunk;
     for (std::uint64_t number = done; number < to; ++number)
-      chunk.add(examine(o.seed, number, {o.weakened, o.factor}), number);
+      chunk.add(examined(o, number), number);
     const double took =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
             .count();

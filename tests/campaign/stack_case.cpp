@@ -36,9 +36,12 @@ struct Problem {
     Matrix delta = gaussian(n, d, rng);
     double best = 0.0;
     for (int step = 0; step < 5; ++step) {
-      const double length = delta.norm();
-      if (!(length > 0.0)) break;
-      delta *= r / length * (1.0 - 1e-15);
+      // (a gradient may be too small or too large for its square to be a
+      // number)
+      const double largest = delta.cwiseAbs().maxCoeff();
+      if (!(largest > 0.0) || !delta.allFinite()) break;
+      delta /= largest;
+      delta *= r / delta.norm() * (1.0 - 1e-15);
       const Matrix at = x + delta;
       const Vector moved = ((*map)(at)-before).row(n - 1).transpose();
       best = std::max(best, moved.norm() / r);

@@ -116,6 +116,17 @@ TEST(Attack, FindsNothingWhereNothingChanges) {
       attack(Mlp<double>(zero, 1), three_characters(), gaussian(2, 2, Rng(1))));
 }
 
+TEST(Attack, GivesUpWhereTheBorderIsFartherThanNumbersGo) {
+  // states (2, 1) + 1e-160 x: the border is 1e160 away
+  AttentionWeights w;
+  w.query = w.key = w.output = Matrix::Identity(2, 2);
+  w.value = 1e-160 * Matrix::Identity(2, 2);
+  w.output_bias = Vector{{2.0, 1.0}};
+  const MultiHeadAttention<double> map(
+      w, AttentionOptions{.mask = Mask::causal, .threads = 1});
+  EXPECT_FALSE(attack(map, three_characters(), gaussian(2, 2, Rng(1))));
+}
+
 // residual L2 attention on two tokens of two features
 MapPtr<double> small_attention(std::uint64_t seed) {
   AttentionWeights w;
