@@ -4,13 +4,10 @@
 
 namespace lipscope::cli {
 
-Record at_input(Record r, const Matrix& x, Index sample) {
+void tell_radii(const Matrix& x, Record& r) {
   const Vector norms = x.rowwise().norm();
-  r.n = x.rows();
-  r.sample = sample;
   r.radius_max = norms.maxCoeff();
-  r.radius_rms = std::sqrt(norms.squaredNorm() / static_cast<double>(r.n));
-  return r;
+  r.radius_rms = std::sqrt(norms.squaredNorm() / static_cast<double>(x.rows()));
 }
 
 Vector answer(Record& r, const Measurement& m) {

@@ -8,8 +8,8 @@
 /// What the commands that measure at given tokens write into their records.
 namespace lipscope::cli {
 
-/// The question at these tokens: their number and size.
-Record at_input(Record question, const Matrix& x, Index sample);
+/// The size of these tokens, which is found and not asked.
+void tell_radii(const Matrix& x, Record& record);
 
 /// Fills in the answer and returns the witness.
 Vector answer(Record& record, const Measurement& measurement);

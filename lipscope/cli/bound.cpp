@@ -99,6 +99,9 @@ class Bounding final {
           whole_layer(*layer);
       }
     }
+    // which bounds there are is known when they are made
+    records_.announce(found_,
+                      static_cast<Index>(records_.shown().size()) - found_);
     records_.print(bounds_table(records_.shown(), records_.quiet()));
     return 0;
   }
@@ -177,11 +180,13 @@ class Bounding final {
     r.head = head;
     r.n = n;
     r.dtype = "f64";
+    r.parameters["radius"] = told_radius(radius_);
     return r;
   }
 
   void add(const Record& r) {
-    if (!records_.find(r)) records_.add(r);
+    if (records_.find(r)) ++found_;
+    records_.add(r);
   }
 
   // the part of a record that a bound fills
@@ -371,7 +376,10 @@ class Bounding final {
     r.parameters["t"] = t;
     r.radius_max = x.rowwise().norm().maxCoeff();
     r.scope = "input";
-    if (records_.find(r)) return;
+    if (records_.keep(r)) {
+      ++found_;
+      return;
+    }
     const MapPtr<double> exact = maps_.make<double>(layer, chosen, 1);
     if (selection_.norm == "inf") {
       r.lower = inf_norm(*exact->linearize(x), {.threads = o_.threads}).value;
@@ -403,6 +411,7 @@ class Bounding final {
   Progress progress_;
   std::string radius_;  // a number, "ln" or "everywhere"
   bool witness_ = false;
+  Index found_ = 0;  // by --resume
 };
 
 }  // namespace

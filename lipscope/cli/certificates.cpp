@@ -144,14 +144,18 @@ std::vector<Certificates::Found> Certificates::of_model(const Matrix& x,
   return found;
 }
 
-bool Certificates::add(std::vector<Record>& records, const Matrix& x,
-                       std::optional<Index> layer,
-                       std::optional<Index> head) const {
+bool Certificates::wanted(const std::vector<Record>& records) const {
   if (which_ == "none" || selection_.norm != "2") return false;
   const bool answered =
       std::all_of(records.begin(), records.end(),
                   [](const Record& r) { return r.upper.has_value(); });
-  if (which_ == "auto" && answered) return false;
+  return which_ != "auto" || !answered;
+}
+
+bool Certificates::add(std::vector<Record>& records, const Matrix& x,
+                       std::optional<Index> layer,
+                       std::optional<Index> head) const {
+  if (!wanted(records)) return false;
   const Index count = static_cast<Index>(records.size());
   const std::vector<Found> found = subject_.model && !layer
                                        ? of_model(x, count)

@@ -26,6 +26,9 @@ class Certificates {
   /// and head may run beside others.
   void prepare(std::optional<Index> layer, std::optional<Index> head);
 
+  /// Whether `add` would compute something for these.
+  bool wanted(const std::vector<Record>& records) const;
+
   /// For records of the sequences that lie under one another in x: where a
   /// certificate is below `upper`, or there is none, it takes its place.
   /// Unless one was asked for by name, records that have an upper are left as

@@ -1,5 +1,6 @@
 // lipscope certify: how far the predictions of a trained model hold.
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -7,6 +8,7 @@
 #include "lipscope/cli/answer.h"
 #include "lipscope/cli/certified_table.h"
 #include "lipscope/cli/commands.h"
+#include "lipscope/cli/fingerprint.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/text_piece.h"
 #include "lipscope/control/certifier.h"
@@ -95,7 +97,7 @@ struct Place {
   std::shared_ptr<const Certifier::Sequence> sequence;
   Index position = 0;  // in its sequence
   Record record;       // the question, then the answer
-  const ordered_json* known = nullptr;
+  bool known = false;
 };
 
 class Certifying final {
@@ -106,47 +108,86 @@ class Certifying final {
         model_(attention_model(description_.config)),
         weights_(read_weights(weights_file(), model_.layout()).cast<double>()),
         stack_(stack_of(model_, weights_)),
-        text_(characters_of(o_.text, description_.vocabulary)),
+        text_(piece_of(o_.text, description_.vocabulary)),
         records_(o_.output) {}
 
   int run() {
     const Certifier certifier(stack_);
-    const auto all = static_cast<Index>(text_.size()) - 1;
+    const auto all = static_cast<Index>(text_.characters.size()) - 1;
     const Index count = o_.positions == 0 ? all : std::min(o_.positions, all);
+    const std::vector<Batch> windows =
+        all_windows(text_.characters, 1, description_.config.context);
     const Record question = question_of_all(certifier);
+    announce(question, windows, count);
     Progress progress(count, o_.output.quiet);
-    std::vector<ordered_json> lines;
     Index done = 0;
-    for (const Batch& window :
-         all_windows(text_, 1, description_.config.context)) {
+    for (const Batch& window : windows) {
       if (done == count) break;
-      const auto sequence = std::make_shared<const Certifier::Sequence>(
-          certifier.sequence(model_.embedded(weights_, window.characters,
-                                             {.length = window.length})));
       // a window is the piece of work: its positions side by side
-      std::vector<Place> places(std::min(window.length, count - done));
-      for (Index i = 0; i < static_cast<Index>(places.size()); ++i) {
-        Place& p = places[i];
-        p.sequence = sequence;
-        p.position = i;
-        p.record = at_input(question, sequence->x.topRows(i + 1), done + i);
-        p.known = records_.find(p.record);
+      std::vector<Place> places = places_of(question, window, done, count);
+      if (!std::all_of(places.begin(), places.end(),
+                       [](const Place& p) { return p.known; })) {
+        const auto sequence = std::make_shared<const Certifier::Sequence>(
+            certifier.sequence(model_.embedded(weights_, window.characters,
+                                               {.length = window.length})));
+        for (Place& p : places) {
+          p.sequence = sequence;
+          tell_radii(sequence->x.topRows(p.position + 1), p.record);
+        }
       }
       parallel_for(static_cast<Index>(places.size()), o_.threads, [&](Index i) {
         if (!places[i].known) answer(certifier, window.targets[i], places[i]);
       });
       for (const Place& p : places) {
-        if (!p.known) records_.add(p.record);
-        lines.push_back(p.known ? *p.known : records_.shown().back());
+        records_.add(p.record);
         progress.show(++done, "positions");
       }
     }
-    records_.print(certified_table(lines, o_.radii, stack_constant(stack_),
-                                   records_.quiet()));
+    records_.print(certified_table(records_.shown(), o_.radii,
+                                   stack_constant(stack_), records_.quiet()));
     return 0;
   }
 
  private:
+  // The questions at the positions of a window, of which `done` came before.
+  // The content of one is what the model read and the character that came next.
+  std::vector<Place> places_of(const Record& question, const Batch& window,
+                               Index done, Index count) const {
+    std::vector<Place> places(std::min(window.length, count - done));
+    std::vector<Index> read;
+    for (Index i = 0; i < static_cast<Index>(places.size()); ++i) {
+      Place& p = places[i];
+      p.position = i;
+      p.record = question;
+      p.record.n = i + 1;
+      p.record.sample = done + i;
+      // the restarts of the attack are drawn by it
+      p.record.parameters["position"] = done + i;
+      read.push_back(window.characters[i]);
+      read.push_back(window.targets[i]);
+      p.record.input = RecordInput{.from = "text",
+                                   .name = o_.text.text,
+                                   .sha256 = fingerprint(read),
+                                   .offset = text_.begin + done};
+      read.pop_back();
+      p.known = records_.find(p.record) != nullptr;
+    }
+    return places;
+  }
+
+  // how much is done already, before anything is made
+  void announce(const Record& question, const std::vector<Batch>& windows,
+                Index count) const {
+    if (!records_.resumes()) return;
+    Index done = 0, found = 0;
+    for (const Batch& window : windows)
+      for (const Place& p : places_of(question, window, done, count)) {
+        ++done;
+        found += p.known;
+      }
+    records_.announce(found, count - found);
+  }
+
   static const LanguageModelConfig& attention_model(
       const LanguageModelConfig& config) {
     if (config.mixer == Mixer::lstm)
@@ -174,14 +215,15 @@ class Certifying final {
     r.scope = "input";
     r.dtype = "f64";
     r.seed = o_.attack.seed;
-    r.parameters = {{"distance", "nearest change of the prediction"},
-                    {"from", "input of layer 0"},
-                    {"to", "next character"},
-                    {"text", o_.text.text},
-                    {"split", o_.text.piece},
-                    {"targets", o_.attack.targets},
-                    {"restarts", o_.attack.restarts},
-                    {"iterations", o_.attack.iterations}};
+    r.parameters = {
+        {"distance", "nearest change of the prediction"},
+        {"from", "input of layer 0"},
+        {"to", "next character"},
+        {"config_sha256", fingerprint(model_config(description_.config))},
+        {"characters_sha256", fingerprint(description_.vocabulary.pieces())},
+        {"targets", o_.attack.targets},
+        {"restarts", o_.attack.restarts},
+        {"iterations", o_.attack.iterations}};
     if (!certifier.bound().empty())
       r.lower_by = "deviation(" + certifier.bound() + ")";
     return r;
@@ -229,7 +271,7 @@ class Certifying final {
   LanguageModel<double> model_;
   VectorOf<double> weights_;
   Stack stack_;
-  std::vector<int> text_;
+  TextPiece text_;
   Records records_;
 };
 

@@ -41,7 +41,8 @@ int run(const Options& o) {
   const std::filesystem::path file =
       std::filesystem::path(o.folder) / "model.safetensors";
   const VectorOf<float> weights = read_weights(file, model.layout());
-  const std::vector<int> text = characters_of(o.text, description.vocabulary);
+  const std::vector<int> text =
+      piece_of(o.text, description.vocabulary).characters;
   const double nll = mean_nll(model, weights, text, o.threads);
   const double bits = nll / std::numbers::ln2;
   if (o.json)

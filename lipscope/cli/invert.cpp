@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "lipscope/cli/above.h"
+#include "lipscope/cli/answer.h"
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/inverted_table.h"
 #include "lipscope/cli/output.h"
@@ -154,20 +155,32 @@ class Inverting final {
   }
 
   int run() {
+    announce();
     for (const Group& group : points_.groups()) {
       const std::vector<Matrix> given = points_.at(group);
       for (std::size_t l = 0; l < selection_.layers.size(); ++l)
         for (Index i = 0; i < group.count; ++i) {
-          invert_one(selection_.layers[l], group.first + i,
+          invert_one(asked_of(group, i, l),
                      given[l].middleRows(i * group.n, group.n));
           ++done_;
         }
     }
     records_.print(inverted_table(records_.shown(), records_.quiet()));
-    return o_.strict && !all_converged_ ? 3 : 0;
+    return o_.strict && !records_.all_converged() ? 3 : 0;
   }
 
  private:
+  // how much is done already, before anything is made
+  void announce() const {
+    if (!records_.resumes()) return;
+    Index found = 0;
+    for (const Group& group : points_.groups())
+      for (std::size_t l = 0; l < selection_.layers.size(); ++l)
+        for (Index i = 0; i < group.count; ++i)
+          found += records_.find(asked_of(group, i, l)) != nullptr;
+    records_.announce(found, total_ - found);
+  }
+
   static Options understood(Options o) {
     if (o.source.kind == "auto") o.source.kind = "contractive-l2";
     const bool contractive = o.source.kind == "contractive-l2";
@@ -239,34 +252,31 @@ class Inverting final {
     return result;
   }
 
-  Record asked_of(std::optional<Index> layer, Index sample,
-                  const Matrix& given) const {
+  Record asked_of(const Group& group, Index i, std::size_t layer) const {
     Record r = cli::question("invert", subject_, selection_, o_.source.seed);
     r.map = "inverse";
     r.kind = o_.source.kind;
-    r.layer = layer;
-    r.n = given.rows();
-    r.sample = sample;
+    r.layer = selection_.layers[layer];
     r.scope = "input";
-    r.dtype = "f64";
-    r.radius_max = sequence_norm(given, "token");
-    r.radius_rms = given.norm() / std::sqrt(static_cast<double>(r.n));
-    r.parameters = {{"scale", o_.scale},
-                    {"depth", o_.depth},
-                    {"tolerance", o_.invert.tolerance},
-                    {"max_iterations", o_.invert.max_iterations},
-                    {"given", o_.source.input.empty() ? "X" : "Y"}};
+    r.parameters.update({{"scale", o_.scale},
+                         {"depth", o_.depth},
+                         {"tolerance", o_.invert.tolerance},
+                         {"max_iterations", o_.invert.max_iterations},
+                         {"given", o_.source.input.empty() ? "X" : "Y"},
+                         {"dtype_of_the_pass", points_.dtype()}});
     if (o_.log_det)
       r.parameters.update(
           {{"probes", o_.series.probes}, {"truncation", o_.series.truncation}});
+    r = points_.question(std::move(r), group, i, layer);
+    r.dtype = "f64";
     return r;
   }
 
-  void invert_one(std::optional<Index> layer, Index sample,
-                  const Matrix& given) {
-    Record r = asked_of(layer, sample, given);
-    if (records_.find(r)) return;
-    const std::string doing = fmt::format("n = {}, sample {}", r.n, sample);
+  void invert_one(Record r, const Matrix& given) {
+    if (o_.save_input.empty() && records_.keep(r)) return;
+    tell_radii(given, r);
+    const std::optional<Index> layer = r.layer;
+    const std::string doing = fmt::format("n = {}, sample {}", r.n, r.sample);
     progress_.show(done_, doing);
     const auto start = std::chrono::steady_clock::now();
 
@@ -316,7 +326,6 @@ class Inverting final {
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
             .count();
     if (!o_.save_input.empty()) write_npy(o_.save_input, found.x);
-    all_converged_ = all_converged_ && r.converged;
     records_.add(r);
   }
 
@@ -400,7 +409,6 @@ class Inverting final {
   Progress progress_;
   MapPtr<double> map_;
   std::optional<Index> map_layer_;
-  bool all_converged_ = true;
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "lipscope/cli/above.h"
 #include "lipscope/cli/answer.h"
 #include "lipscope/cli/commands.h"
+#include "lipscope/cli/fingerprint.h"
 #include "lipscope/cli/meanfield_table.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/points.h"
@@ -143,7 +144,7 @@ class Meanfield final {
         maps_(subject_, selection_, o_.solver.threads, 0),
         records_(o_.output),
         progress_(total(), o_.output.quiet) {
-    if (total() > 1 && !(o_.save_direction + o_.save_input).empty())
+    if (total() > 1 && saves())
       throw InputError(
           fmt::format("--save-direction and --save-input take one input; these "
                       "are {}",
@@ -159,6 +160,7 @@ class Meanfield final {
   }
 
   int run() {
+    announce();
     for (const Group& group : points_.groups()) {
       const std::vector<Matrix> inputs = points_.at(group);
       for (std::size_t l = 0; l < inputs.size(); ++l)
@@ -166,10 +168,11 @@ class Meanfield final {
           for (Index i = 0; i < group.count; ++i) {
             doing_ = fmt::format("n = {}, sample {}", group.n, group.first + i);
             progress_.show(done_, doing_);
-            At at{.layer = selection_.layers[l],
+            At at{.question = question(group, i, l, head),
+                  .layer = selection_.layers[l],
                   .head = head,
-                  .sample = group.first + i,
                   .mu = measure(inputs[l].middleRows(i * group.n, group.n))};
+            tell_radii(at.mu.x, at.question);
             at.weights = attention_of(maps_.weights(at.layer), selection_.kind);
             at.options = {.kind = selection_.kind,
                           .heads = head ? std::vector<Index>{*head}
@@ -182,19 +185,21 @@ class Meanfield final {
           }
     }
     records_.print(meanfield_table(records_.shown(), records_.quiet()));
-    return o_.strict && !all_converged_ ? 3 : 0;
+    return o_.strict && !records_.all_converged() ? 3 : 0;
   }
 
  private:
   // one measure, and the layer that acts on it
   struct At {
+    Record question;  // but for the change
     std::optional<Index> layer, head;
-    Index sample = 0;
     Measure mu;
     AttentionWeights weights = {};
     AttentionOptions options = {};
     std::optional<LocalConstant> found = {};  // made when it is needed
   };
+
+  bool saves() const { return !(o_.save_direction + o_.save_input).empty(); }
 
   Index total() const { return inputs(points_, selection_); }
 
@@ -220,25 +225,95 @@ class Meanfield final {
 
   // ---- records
 
-  Record question(const At& at, const std::string& change) const {
+  // what the questions at an input have in common
+  Record question(const Group& group, Index i, std::size_t l,
+                  std::optional<Index> head) const {
     Record r = cli::question("meanfield", subject_, selection_, o_.source.seed);
-    r.layer = at.layer;
-    r.head = at.head;
+    r.layer = selection_.layers[l];
+    r.head = head;
     r.scope = "input";
-    r.dtype = points_.dtype();
-    r.parameters["change"] = change;
-    return at_input(std::move(r), at.mu.x, at.sample);
+    if (subject_.layer) {
+      const Vector &mass = subject_.layer->mass, &s = subject_.layer->position;
+      if (mass.size() > 0)
+        r.parameters["mass_sha256"] = fingerprint(Matrix(mass));
+      if (s.size() > 0 && selection_.mask == Mask::causal)
+        r.parameters["position_sha256"] = fingerprint(Matrix(s));
+    }
+    r = points_.question(std::move(r), group, i, l);
+    tell_solver(o_.solver, r);
+    return r;
+  }
+
+  // Every question at an input, with what is asked beside it.
+  struct Asked {
+    Record moving, splitting;
+    std::optional<Record> duplicate;
+    std::vector<Record> actual, optimised;  // whole, cut
+
+    std::vector<Record> all() const {
+      std::vector<Record> all = {moving, splitting};
+      if (duplicate) all.push_back(*duplicate);
+      all.insert(all.end(), actual.begin(), actual.end());
+      all.insert(all.end(), optimised.begin(), optimised.end());
+      return all;
+    }
+  };
+
+  Asked asked(const Record& at) const {
+    const auto of = [&](const char* change) {
+      Record r = at;
+      r.parameters["change"] = change;
+      return r;
+    };
+    Asked a{.moving = of("move"), .splitting = of("split")};
+    if (o_.duplicate > 0) {
+      a.duplicate = of("duplicate");
+      a.duplicate->parameters["pieces"] = o_.duplicate;
+    }
+    for (const char* change : {"moved", "parted"}) {
+      if (o_.step == 0) break;
+      Record r = of(change);
+      r.delta.reset();
+      r.parameters["step"] = o_.step;
+      r.scope = "ball";
+      a.actual.push_back(std::move(r));
+    }
+    for (const char* change : {"move", "split"}) {
+      if (!o_.optimise_masses) break;
+      Record r = of(change);
+      r.delta.reset();
+      r.parameters["optimise"] = o_.move_atoms ? "masses, atoms" : "masses";
+      r.parameters["restarts"] = o_.restarts;
+      if (o_.move_atoms) r.parameters["move_atoms"] = *o_.move_atoms;
+      r.scope = "ball";
+      a.optimised.push_back(std::move(r));
+    }
+    return a;
+  }
+
+  // how much is done already, before anything is made
+  void announce() {
+    if (!records_.resumes()) return;
+    Index found = 0, all = 0;
+    for (const Group& group : points_.groups())
+      for (std::size_t l = 0; l < selection_.layers.size(); ++l)
+        for (const std::optional<Index>& head : selection_.heads)
+          for (Index i = 0; i < group.count; ++i)
+            for (const Record& r : asked(question(group, i, l, head)).all()) {
+              ++all;
+              found += records_.find(r) != nullptr;
+            }
+    records_.announce(found, all - found);
   }
 
   // what is not in the journal yet is answered and written down
   void ask(Record r, const std::function<void(Record&)>& answering) {
-    if (records_.find(r)) return;
+    if (!saves() && records_.keep(r)) return;
     const auto start = std::chrono::steady_clock::now();
     answering(r);
     r.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
             .count();
-    all_converged_ = all_converged_ && r.converged;
     records_.add(r);
   }
 
@@ -260,22 +335,24 @@ class Meanfield final {
   }
 
   void answer_all(At& at) {
-    local(at);
-    if (o_.duplicate > 0) duplicated(at);
-    if (o_.step > 0) actual(at);
-    if (o_.optimise_masses) optimised(at);
+    const Asked questions = asked(at.question);
+    local(at, questions);
+    if (questions.duplicate) duplicated(at, *questions.duplicate);
+    for (const bool cut : {false, true})
+      if (!questions.actual.empty()) actual(at, questions.actual[cut], cut);
+    for (const bool splitting : {false, true})
+      if (!questions.optimised.empty())
+        optimised(at, questions.optimised[splitting], splitting);
   }
 
-  void local(At& at) {
-    Record moving = question(at, "move"), splitting = question(at, "split");
-    moving.delta = splitting.delta = o_.solver.delta;
-    ask(moving, [&](Record& r) {
+  void local(At& at, const Asked& questions) {
+    ask(questions.moving, [&](Record& r) {
       answer(r, found(at).moving);
       r.details["least_mass"] = at.mu.mass.minCoeff();
       r.details["largest_mass"] = at.mu.mass.maxCoeff();
       add_bounds(at, r);
     });
-    ask(splitting, [&](Record& r) {
+    ask(questions.splitting, [&](Record& r) {
       const LocalConstant& c = found(at);
       answer(r, c.splits() ? c.splitting : c.moving);
       r.upper = c.upper();
@@ -306,11 +383,8 @@ class Meanfield final {
     write_npy(o_.save_direction, v);
   }
 
-  void duplicated(At& at) {
-    Record asked = question(at, "duplicate");
-    asked.parameters["pieces"] = o_.duplicate;
-    asked.delta = o_.solver.delta;
-    ask(asked, [&](Record& r) {
+  void duplicated(At& at, const Record& question) {
+    ask(question, [&](Record& r) {
       const LocalConstant c = local_constant(
           at.weights, at.options, split_evenly(at.mu, o_.duplicate), o_.solver);
       answer(r, c.moving);
@@ -320,15 +394,12 @@ class Meanfield final {
   }
 
   // tokens really moved, whole and cut
-  void actual(At& at) {
+  void actual(At& at, Record question, bool cut) {
     const double size = longest(at.mu.x);
     const double step = o_.step * (size > 0.0 ? size : 1.0);
-    for (const bool cut : {false, true}) {
-      Record asked = question(at, cut ? "parted" : "moved");
-      asked.parameters["step"] = o_.step;
-      asked.scope = "ball";
-      asked.radius_max = size + step;
-      ask(asked, [&](Record& r) {
+    {
+      question.radius_max = size + step;
+      ask(question, [&](Record& r) {
         const LocalConstant& c = found(at);
         // a token that does not react to being cut may part along any direction
         Vector g = c.splitting.direction;
@@ -350,14 +421,10 @@ class Meanfield final {
     }
   }
 
-  void optimised(At& at) {
-    for (const bool splitting : {false, true}) {
-      Record asked = question(at, splitting ? "split" : "move");
-      asked.parameters["optimise"] = o_.move_atoms ? "masses, atoms" : "masses";
-      asked.parameters["restarts"] = o_.restarts;
-      asked.scope = "ball";
-      if (o_.move_atoms) asked.radius_max = *o_.move_atoms;
-      ask(asked, [&](Record& r) {
+  void optimised(At& at, Record question, bool splitting) {
+    {
+      if (o_.move_atoms) question.radius_max = *o_.move_atoms;
+      ask(question, [&](Record& r) {
         const WorstMeasure w = worst_measure(at.weights, at.options, at.mu,
                                              {.radius = o_.move_atoms,
                                               .splitting = splitting,
@@ -392,7 +459,6 @@ class Meanfield final {
   Progress progress_;
   Index done_ = 0;
   std::string doing_;
-  bool all_converged_ = true;
 };
 
 }  // namespace

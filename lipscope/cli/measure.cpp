@@ -16,6 +16,8 @@
 #include "lipscope/cli/answer.h"
 #include "lipscope/cli/certificates.h"
 #include "lipscope/cli/commands.h"
+#include "lipscope/cli/fingerprint.h"
+#include "lipscope/cli/key.h"
 #include "lipscope/cli/measured_table.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/points.h"
@@ -105,12 +107,9 @@ void declare(CLI::App& app, Options& o) {
 }
 
 // what is asked of every input
-Record question(const Options& o, const Subject& subject, const Selection& s,
-                const Points& points) {
+Record question(const Options& o, const Subject& subject, const Selection& s) {
   Record r = question("measure", subject, s, o.source.seed);
-  if (s.norm == "2") r.delta = o.solver.delta;
   r.scope = "input";
-  r.dtype = points.dtype();
   if (o.tokens) r.parameters["tokens"] = true;
   if (o.certificate != "auto") r.parameters["certificate"] = o.certificate;
   return r;
@@ -133,7 +132,7 @@ class Measuring final {
                       o_.solver.threads),
         records_(o_.output),
         progress_(total(), o_.output.quiet) {
-    if (total() > 1 && !(o_.save_direction + o_.save_input).empty())
+    if (total() > 1 && saves())
       throw InputError(
           fmt::format("--save-direction and --save-input take one "
                       "measurement; these are {}",
@@ -147,22 +146,23 @@ class Measuring final {
   }
 
   int run() {
+    announce();
     std::list<std::vector<Matrix>> inputs;
     std::vector<Job> jobs;
     for (const Group& group : points_.groups()) {
       show(fmt::format("n = {}", group.n));
-      if (!time_left()) {
-        all_converged_ = false;
-        break;
-      }
+      std::vector<Job> here = jobs_of(group);
+      const bool wanted = std::any_of(here.begin(), here.end(),
+                                      [](const Job& j) { return j.wanted; });
       // a list: jobs refer to its members until they are done
-      inputs.push_back(points_.at(group));
-      for (std::size_t l = 0; l < inputs.back().size(); ++l) {
+      if (wanted && time_left()) inputs.push_back(points_.at(group));
+      for (Job& job : here) {
         // the weights of a great model are there a layer at a time
-        if (!maps_.keeps_layers()) finish_jobs(jobs);
-        for (const std::optional<Index>& head : selection_.heads)
-          jobs.push_back(
-              job(group, inputs.back()[l], {selection_.layers[l], head}));
+        if (!maps_.keeps_layers() && !jobs.empty() &&
+            jobs.back().part.layer != job.part.layer)
+          finish_jobs(jobs);
+        if (job.wanted && !inputs.empty()) give(job, inputs.back());
+        jobs.push_back(std::move(job));
       }
       if (jobs.size() < jobs_together) continue;
       finish_jobs(jobs);
@@ -170,7 +170,7 @@ class Measuring final {
     }
     finish_jobs(jobs);
     finish();
-    return o_.strict && !all_converged_ ? 3 : 0;
+    return o_.strict && !(all_done_ && records_.all_converged()) ? 3 : 0;
   }
 
  private:
@@ -194,32 +194,59 @@ class Measuring final {
   // products as they would have in one run.
   struct Job {
     Part part;
+    std::size_t layer = 0;  // number of the selected layer
     Group group;
-    const Matrix& x;              // sequences under one another
     std::vector<Record> records;  // questions, then answers
     std::vector<bool> known;      // what --resume found
+    const Matrix* x = nullptr;  // sequences under one another, if they are made
     bool wanted = false, answered = false;
     Vector direction = {};  // of the first sequence
   };
 
-  Job job(const Group& group, const Matrix& x, const Part& part) {
-    Job job{.part = part, .group = group, .x = x};
+  // how much is done already, before anything is made
+  void announce() {
+    if (!records_.resumes()) return;
+    Index found = 0;
+    for (const Group& group : points_.groups())
+      for (const Job& job : jobs_of(group))
+        found += std::count(job.known.begin(), job.known.end(), true);
+    records_.announce(found, total() - found);
+  }
+
+  std::vector<Job> jobs_of(const Group& group) const {
+    std::vector<Job> jobs;
+    for (std::size_t l = 0; l < selection_.layers.size(); ++l)
+      for (const std::optional<Index>& head : selection_.heads)
+        jobs.push_back(job(group, l, {selection_.layers[l], head}));
+    return jobs;
+  }
+
+  Job job(const Group& group, std::size_t layer, const Part& part) const {
+    Job job{.part = part, .layer = layer, .group = group};
     for (Index i = 0; i < group.count; ++i) {
-      Record r = question(o_, subject_, selection_, points_);
+      Record r =
+          points_.question(question(o_, subject_, selection_), group, i, layer);
       r.layer = part.layer;
       r.head = part.head;
-      job.records.push_back(at_input(
-          std::move(r), x.middleRows(i * group.n, group.n), group.first + i));
-      const nlohmann::ordered_json* found = records_.find(job.records.back());
-      job.known.push_back(found != nullptr);
-      if (found)
-        note(part, {group.n, found->value("lower", 0.0),
-                    *job.records.back().radius_rms});
+      if (selection_.norm == "2") tell_solver(o_.solver, r);
+      // they are among the details
+      if (o_.tokens && points_.has_words())
+        r.parameters["words_sha256"] = fingerprint(points_.words(group, i));
+      job.known.push_back(records_.find(r) != nullptr);
+      job.records.push_back(std::move(r));
     }
-    job.wanted =
-        std::find(job.known.begin(), job.known.end(), false) != job.known.end();
-    if (job.wanted) prepare(job);
+    job.wanted = saves() || std::find(job.known.begin(), job.known.end(),
+                                      false) != job.known.end();
     return job;
+  }
+
+  // the tokens, of which the question knows the content only
+  void give(Job& job, const std::vector<Matrix>& inputs) {
+    job.x = &inputs[job.layer];
+    for (Index i = 0; i < job.group.count; ++i)
+      tell_radii(job.x->middleRows(i * job.group.n, job.group.n),
+                 job.records[i]);
+    prepare(job);
   }
 
   // what jobs share is made before they run
@@ -244,7 +271,8 @@ class Measuring final {
     const bool small =
         std::all_of(jobs.begin(), jobs.end(), [this](const Job& j) {
           const Index n = j.group.n;
-          return j.x.rows() * (n * subject_.heads() + 64 * j.x.cols()) <=
+          return j.group.count * n *
+                     (n * subject_.heads() + 64 * subject_.features()) <=
                  numbers_of_a_small_job;
         });
     // the largest first, so that threads end together
@@ -252,7 +280,8 @@ class Measuring final {
     std::iota(order.begin(), order.end(), Index{0});
     if (small)
       std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) {
-        return jobs[a].x.rows() > jobs[b].x.rows();
+        return jobs[a].group.count * jobs[a].group.n >
+               jobs[b].group.count * jobs[b].group.n;
       });
     std::size_t written = 0;
     parallel_for(static_cast<Index>(jobs.size()), small ? o_.solver.threads : 1,
@@ -269,34 +298,37 @@ class Measuring final {
   }
 
   void answer_job(Job& job) {
-    if (!job.wanted || !time_left()) return;
+    if (!job.x || !time_left()) return;
     const std::string doing =
         fmt::format("n = {}", job.group.n) +
         (job.part.layer ? fmt::format(", layer {}", *job.part.layer) : "") +
         (job.part.head ? fmt::format(", head {}", *job.part.head) : "");
     show(doing);
     const double before = elapsed();
-    job.direction = answer(job, doing);
+    bool cut = false;
+    job.direction = answer(job, doing, cut);
     const double measured = elapsed();
+    cut = cut || (!time_left() && certificates_.wanted(job.records));
     const bool certified =
-        time_left() &&
-        certificates_.add(job.records, job.x, job.part.layer, job.part.head);
+        !cut &&
+        certificates_.add(job.records, *job.x, job.part.layer, job.part.head);
     const double count = static_cast<double>(job.group.count);
     for (Record& r : job.records) {
+      if (cut) r.cut = "budget";
       r.seconds = (elapsed() - before) / count;
       if (certified)
         r.details["upper_seconds"] = (elapsed() - measured) / count;
     }
   }
 
-  // the direction found at the first sequence
-  Vector answer(Job& job, const std::string& doing) {
+  // the direction found at the first sequence; `cut` if there was no more time
+  Vector answer(Job& job, const std::string& doing, bool& cut) {
     const Index n = job.group.n, count = job.group.count;
     std::vector<Vector> directions;
     if (selection_.norm != "2") {
       const Map<double>& f = *made_.at({job.part, 1}).witness;
       for (Index i = 0; i < count; ++i) {
-        const OperatorPtr<double> j = f.linearize(job.x.middleRows(i * n, n));
+        const OperatorPtr<double> j = f.linearize(job.x->middleRows(i * n, n));
         directions.push_back(
             selection_.norm == "inf"
                 ? cli::answer(job.records[i],
@@ -311,14 +343,15 @@ class Measuring final {
     solver.sequences = count;
     solver.keep_going = [&](int step) {
       show(fmt::format("{}, step {}", doing, step));
-      return time_left();
+      cut = cut || !time_left();
+      return !cut;
     };
     const std::vector<Measurement> found =
-        measure_norms(*made.search, *made.witness, job.x, solver);
+        measure_norms(*made.search, *made.witness, *job.x, solver);
     for (Index i = 0; i < count; ++i)
       directions.push_back(cli::answer(job.records[i], found[i]));
     if (o_.tokens) {
-      const auto flows = flow_details(*made.witness, job.x, n, found);
+      const auto flows = flow_details(*made.witness, *job.x, n, found);
       for (Index i = 0; i < count; ++i) {
         job.records[i].details.update(
             token_shares(points_.words(job.group, i), n, found[i]));
@@ -330,18 +363,13 @@ class Measuring final {
 
   void write(const Job& job) {
     done_ += job.group.count;
-    if (!job.wanted) return;
-    if (job.direction.size() == 0) {  // there was no time
-      all_converged_ = false;
-      return;
-    }
-    save(job.x, job.direction);
+    const bool done = job.direction.size() > 0;  // there was time
+    if (done) save(*job.x, job.direction);
     for (Index i = 0; i < job.group.count; ++i) {
-      const Record& r = job.records[i];
-      all_converged_ = all_converged_ && r.converged;
-      if (job.known[i]) continue;
-      records_.add(r);
-      note(job.part, {job.group.n, *r.lower, *r.radius_rms});
+      all_done_ = all_done_ && (done || job.known[i]);
+      if (!done && !job.known[i]) continue;
+      records_.add(job.records[i]);
+      note(job.part, records_.shown().back());
     }
   }
 
@@ -350,6 +378,8 @@ class Measuring final {
     progress_.show(done_, doing);
   }
 
+  bool saves() const { return !(o_.save_direction + o_.save_input).empty(); }
+
   // what was asked for beside the record is there when the record is
   void save(const Matrix& x, const Vector& direction) const {
     if (!o_.save_direction.empty())
@@ -357,12 +387,16 @@ class Measuring final {
     if (!o_.save_input.empty()) write_npy(o_.save_input, x);
   }
 
-  void note(const Part& part, GrowthPoint point) {
-    growth_[part].push_back(point);
+  void note(const Part& part, const nlohmann::ordered_json& row) {
+    Growth& growth = growth_[part];
+    growth.points.push_back({row["n"].get<Index>(), row["lower"].get<double>(),
+                             row["radius_rms"].get<double>()});
+    growth.keys.push_back(key_of(row));
   }
 
   void finish() {
-    for (auto& [part, points] : growth_) {
+    for (auto& [part, growth] : growth_) {
+      std::vector<GrowthPoint>& points = growth.points;
       // in one order, whether they were measured now or before
       std::sort(points.begin(), points.end(),
                 [](const GrowthPoint& a, const GrowthPoint& b) {
@@ -371,7 +405,9 @@ class Measuring final {
                 });
       const std::optional<GrowthFit> fit = fit_growth(points);
       if (!fit) continue;
-      GrowthRecord g{question(o_, subject_, selection_, points_), *fit};
+      GrowthRecord g{question(o_, subject_, selection_), growth.keys, *fit};
+      g.of.dtype = points_.dtype();
+      if (selection_.norm == "2") tell_solver(o_.solver, g.of);
       g.of.layer = part.layer;
       g.of.head = part.head;
       records_.add(g);
@@ -398,8 +434,12 @@ class Measuring final {
   std::optional<Index> layer_made_;
   std::mutex writing_, showing_;
   std::atomic<Index> done_ = 0;
-  bool all_converged_ = true;
-  std::map<Part, std::vector<GrowthPoint>> growth_;
+  bool all_done_ = true;  // the budget left nothing out
+  struct Growth {
+    std::vector<GrowthPoint> points;
+    std::vector<std::string> keys;
+  };
+  std::map<Part, Growth> growth_;
 };
 
 }  // namespace

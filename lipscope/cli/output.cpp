@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "lipscope/cli/key.h"
 #include "lipscope/cli/machine.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/visible_text.h"
 #include "lipscope/io/json_text.h"
+#include "lipscope/io/sha256.h"
 #include "lipscope/report/table.h"
 
 namespace lipscope::cli {
@@ -56,7 +58,9 @@ void declare_output(CLI::App& app, OutputOptions& o) {
                              "a crash loses nothing that was written")
                   ->type_name("FILE")
                   ->group(group);
-  app.add_flag("--resume", o.resume, "skip what is in --out already")
+  app.add_flag("--resume", o.resume,
+               "what is in --out already is not done again; the "
+               "tables have it all the same")
       ->needs(out)
       ->group(group);
   app.add_flag("--quiet", o.quiet, "no progress bar, no explanations")
@@ -68,36 +72,78 @@ Records::Records(const OutputOptions& options) : options_(options) {
   journal_ = std::make_unique<Journal>(
       options.out,
       options.resume ? Journal::Mode::resume : Journal::Mode::append);
-  for (const ordered_json& record : journal_->records())
-    answered_.emplace(record.value("command", "") == "growth"
-                          ? record.dump()
-                          : question_of(record),
-                      record);
+  for (const ordered_json& record : journal_->records()) {
+    if (!is_complete(record)) continue;
+    answered_.emplace(key_hash(record), record);
+    written_.insert(line_hash(record));
+  }
+}
+
+std::string Records::key_hash(const ordered_json& record) {
+  return sha256_text(key_of(record));
+}
+
+std::string Records::line_hash(const ordered_json& record) {
+  return sha256_text(key_of(record) + "\n" + place_of(record));
 }
 
 const ordered_json* Records::find(const Record& question) const {
   if (answered_.empty()) return nullptr;
-  const auto at = answered_.find(question_of(to_json(question)));
+  const auto at = answered_.find(key_hash(to_json(question)));
   if (at == answered_.end()) return nullptr;
   check_sides(at->second);
   return &at->second;
 }
 
+void Records::write(const ordered_json& record) {
+  if (!journal_) return;
+  // a cut record is no answer: the whole one may follow it
+  if (is_complete(record) && !written_.insert(line_hash(record)).second) return;
+  journal_->append(record);
+}
+
+void Records::show(const ordered_json& record) {
+  if (options_.json) print_out(json_line(record));
+  shown_.push_back(record);
+}
+
+bool Records::keep(const Record& question) {
+  const ordered_json* found = find(question);
+  if (!found) return false;
+  ordered_json row = at_the_place_of(to_json(question), *found);
+  write(row);
+  for (const char* of_the_file : {"command_line", "machine"})
+    row.erase(of_the_file);
+  show(row);
+  return true;
+}
+
 void Records::add(const GrowthRecord& record) {
   const ordered_json json = to_json(record);
-  fits_.push_back(json);
-  const auto known = answered_.find(json.dump());
-  if (known != answered_.end()) return;
-  if (journal_) journal_->append(json);
+  write(json);
   if (options_.json) print_out(json_line(json));
+  fits_.push_back(json);
 }
 
 void Records::add(const Record& record) {
+  if (keep(record)) return;
   const ordered_json json = to_json(record);
-  if (journal_) journal_->append(with_provenance(json));
-  if (options_.json) print_out(json_line(json));
-  shown_.push_back(json);
+  write(with_provenance(json));
+  show(json);
   check_sides(json);
+}
+
+void Records::announce(Index found, Index to_do) const {
+  if (!options_.resume || options_.quiet) return;
+  fmt::print(stderr,
+             "lipscope: --resume: {} of {} answers are in {}; {} still to do\n",
+             found, found + to_do, options_.out, to_do);
+}
+
+bool Records::all_converged() const {
+  return std::all_of(shown_.begin(), shown_.end(), [](const ordered_json& r) {
+    return r["status"] == "converged";
+  });
 }
 
 void Records::print(const std::string& text) const {

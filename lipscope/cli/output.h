@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,12 @@ class Records {
   /// Throws Violation if its numbers contradict each other.
   const nlohmann::ordered_json* find(const Record& question) const;
 
-  /// Writes the record down. Throws Violation if its numbers contradict each
+  /// If the answer is known, it takes its place among the rows of this run,
+  /// under the names of this question. Whether it is.
+  bool keep(const Record& question);
+
+  /// Writes the record down; where its question was answered before, that
+  /// answer is kept instead. Throws Violation if its numbers contradict each
   /// other, after they are written: they are the evidence.
   void add(const Record& record);
 
@@ -39,10 +45,16 @@ class Records {
   /// written again.
   void add(const GrowthRecord& record);
 
-  /// The records and fits that were added, for a table at the end.
+  /// Under --resume, says on standard error how many answers are there.
+  void announce(Index found, Index to_do) const;
+  bool resumes() const { return options_.resume; }
+
+  /// The rows of this run, found or new, in the order of an undisturbed run,
+  /// and the fits; for a table at the end.
   const std::vector<nlohmann::ordered_json>& shown() const { return shown_; }
   const std::vector<nlohmann::ordered_json>& fits() const { return fits_; }
   bool quiet() const { return options_.quiet; }  ///< no explanations
+  bool all_converged() const;                    ///< of the rows
 
   /// Text for people: on standard output, unless JSON was asked for.
   void print(const std::string& text) const;
@@ -50,7 +62,16 @@ class Records {
  private:
   OutputOptions options_;
   std::unique_ptr<Journal> journal_;
-  std::map<std::string, nlohmann::ordered_json> answered_;  // by question
+
+  // SHA-256 of the key, and of key and place
+  static std::string key_hash(const nlohmann::ordered_json& record);
+  static std::string line_hash(const nlohmann::ordered_json& record);
+  /// To the journal, unless this line is there.
+  void write(const nlohmann::ordered_json& record);
+  void show(const nlohmann::ordered_json& record);
+
+  std::map<std::string, nlohmann::ordered_json> answered_;  // by key_hash
+  std::set<std::string> written_;                           // by line_hash
   std::vector<nlohmann::ordered_json> shown_, fits_;
 };
 

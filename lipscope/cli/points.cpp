@@ -4,9 +4,11 @@
 #include <cmath>
 
 #include "lipscope/cli/above.h"
+#include "lipscope/cli/fingerprint.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/io/npy.h"
+#include "lipscope/io/sha256.h"
 #include "lipscope/io/text_file.h"
 #include "lipscope/text/token_ids.h"
 #include "lipscope/text/tokenizer.h"
@@ -72,12 +74,15 @@ Points::Points(const SourceOptions& o, const Subject& subject,
         "--map {}: its input comes from tokens; give --text or --ids",
         name_of(selection.map)));
 
-  if (!o.input.empty())
+  if (!o.input.empty()) {
     use_given(read_npy(o.input), o.input);
-  else if (subject.layer && o.lengths.empty() && subject.layer->x.size() > 0) {
+    input_.from = "file", input_.name = o.input;
+  } else if (subject.layer && o.lengths.empty() &&
+             subject.layer->x.size() > 0) {
     if (!o.radius.empty())
       throw InputError("--radius: the tokens are given, not made");
     use_given(subject.layer->x, subject.name + ": tensor \"x\"");
+    input_.from = "tensor", input_.name = subject.name;
   } else if (subject.model && o.radius.empty()) {
     use_ids(o);
   } else {
@@ -93,6 +98,7 @@ void Points::use_given(Matrix x, const std::string& where) {
                     x.cols(), subject_.features()));
   groups_ = {{.n = x.rows()}};
   given_ = std::move(x);
+  input_.sha256 = fingerprint(given_);
 }
 
 // Castin24's protocol: for each length the next samples·n tokens; the cursor
@@ -109,6 +115,8 @@ void Points::use_ids(const SourceOptions& o) {
   for (const Index n : lengths) needed += n * samples;
 
   if (!o.text.empty() || !o.ids.empty()) {
+    input_.from = o.text.empty() ? "ids" : "text";
+    input_.name = o.text.empty() ? o.ids : o.text;
     TextTokens tokens = read_tokens(o, model);
     ids_ = std::move(tokens.ids);
     words_ = std::move(tokens.words);
@@ -120,6 +128,7 @@ void Points::use_ids(const SourceOptions& o) {
           lengths.size()));
   } else if (o.model.empty()) {
     // a random model has learnt no text: any tokens are as good
+    input_.from = "random ids";
     Rng rng = Rng(seed_).split(token_stream);
     for (Index i = 0; i < needed; ++i)
       ids_.push_back(static_cast<Index>(
@@ -144,6 +153,7 @@ void Points::use_gaussian(const SourceOptions& o) {
   make_groups(lengths, o.samples > 0 ? o.samples : 1, 0);
 
   gaussian_ = true;
+  input_.from = "gaussian";
   for (const std::optional<Index>& layer : selection_.layers) {
     if (o.radius.empty())
       radii_.push_back(std::nullopt);
@@ -189,6 +199,32 @@ std::vector<Matrix> Points::at(const Group& group) {
                              : through_model(group, passes_f32_);
   }
   return inputs;
+}
+
+// all that at() draws them from
+std::string Points::gaussian_recipe(const Group& group, Index i,
+                                    std::size_t layer) const {
+  return fmt::format("gaussian seed={} n={} d={} sample={} radius={}", seed_,
+                     group.n, subject_.features(), group.first + i,
+                     radii_[layer] ? fmt::format("{:.17g}", *radii_[layer])
+                                   : std::string("any"));
+}
+
+Record Points::question(Record r, const Group& group, Index i,
+                        std::size_t layer) const {
+  r.n = group.n;
+  r.sample = group.first + i;
+  r.dtype = dtype_;
+  r.input = input_;
+  if (gaussian_) {
+    r.input->sha256 = sha256_text(gaussian_recipe(group, i, layer));
+  } else if (!ids_.empty()) {
+    const Index begin = group.offset + i * group.n;
+    r.input->offset = begin;
+    r.input->sha256 = fingerprint(std::span(ids_).subspan(
+        static_cast<std::size_t>(begin), static_cast<std::size_t>(group.n)));
+  }
+  return r;
 }
 
 std::vector<std::string> Points::words(const Group& group, Index i) const {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lipscope/cli/record.h"
 #include "lipscope/cli/selection.h"
 #include "lipscope/model/pass.h"
 
@@ -46,16 +47,26 @@ class Points {
   /// The input of each selected layer's map, sequences under one another.
   std::vector<Matrix> at(const Group& group);
 
+  /// The question about sample `first + i` of the group, at the input of the
+  /// selected layer number `layer`: what the tokens are, by their content.
+  /// Nothing is made for it.
+  Record question(Record of, const Group& group, Index i,
+                  std::size_t layer) const;
+
   /// The tokens of sample `first + i` of the group as a person reads them: as
   /// they stand in the text, with what stands between them and the one before,
   /// or as ids where there is no text. Nothing where tokens are mere numbers.
   std::vector<std::string> words(const Group& group, Index i) const;
+
+  bool has_words() const { return !ids_.empty(); }
 
   /// How the inputs were made: f64 as they are, or by a pass in f32 or f64.
   const std::string& dtype() const { return dtype_; }
 
  private:
   void use_given(Matrix x, const std::string& where);
+  std::string gaussian_recipe(const Group& group, Index i,
+                              std::size_t layer) const;
   void use_ids(const SourceOptions& options);
   void use_gaussian(const SourceOptions& options);
   void make_groups(const std::vector<Index>& lengths, Index samples,
@@ -67,6 +78,7 @@ class Points {
   const Selection& selection_;
   int threads_;
   std::uint64_t seed_;
+  RecordInput input_;  // what all sequences have in common
   std::string dtype_ = "f64";
   std::vector<Group> groups_;
 

@@ -1,6 +1,24 @@
 #include "lipscope/cli/question.h"
 
+#include "lipscope/cli/fingerprint.h"
+
 namespace lipscope::cli {
+namespace {
+
+// what the weights' own hash does not say of the map
+void tell_weights(const Subject& subject, const Selection& s,
+                  nlohmann::ordered_json& parameters) {
+  if (subject.model)
+    parameters["config_sha256"] = fingerprint(subject.model->config);
+  else
+    parameters["num_heads"] = subject.heads();
+  if (s.kind == Kind::cosine)
+    parameters.update({{"tau", s.cosine.tau},
+                       {"nu", s.cosine.nu},
+                       {"epsilon", s.cosine.epsilon}});
+}
+
+}  // namespace
 
 Record question(const std::string& command, const Subject& subject,
                 const Selection& s, std::uint64_t seed) {
@@ -14,6 +32,7 @@ Record question(const std::string& command, const Subject& subject,
   r.norm = s.norm;
   r.d = subject.features();
   r.seed = seed;
+  tell_weights(subject, s, r.parameters);
   return r;
 }
 

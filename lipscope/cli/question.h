@@ -6,7 +6,8 @@
 namespace lipscope::cli {
 
 /// The beginning of every record of a command on a subject: which map of which
-/// weights, in which norm. Layer, head and tokens are still to be said.
+/// weights, in which norm, with what config.json and the options of the weights
+/// add to them. Layer, head and tokens are still to be said.
 Record question(const std::string& command, const Subject& subject,
                 const Selection& selection, std::uint64_t seed);
 

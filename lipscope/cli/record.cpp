@@ -1,8 +1,10 @@
 #include "lipscope/cli/record.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "lipscope/cli/fingerprint.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/version.h"
 
@@ -54,25 +56,30 @@ ordered_json to_json(const Record& r) {
                                     {"residual", r.residual}})
     require_finite(name, value);
   ordered_json json = head_of(r, r.command);
-  json.update({{"n", r.n},
-               {"d", r.d},
-               {"sample", r.sample},
-               {"radius_max", or_null(r.radius_max)},
-               {"radius_rms", or_null(r.radius_rms)},
-               {"lower", or_null(r.lower)},
-               {"lower_by", or_null(r.lower_by)},
-               {"upper", or_null(r.upper)},
-               {"upper_log10", or_null(r.upper_log10)},
-               {"upper_by", or_null(r.upper_by)},
-               {"upper_whp", or_null(r.upper_whp)},
-               {"delta", or_null(r.delta)},
-               {"scope", r.scope},
-               {"residual", or_null(r.residual)},
-               {"steps", or_null(r.steps)},
-               {"status", r.converged ? "converged" : "not-converged"},
-               {"dtype", or_null(r.dtype)},
-               {"seed", r.seed},
-               {"seconds", r.seconds}});
+  json.update({{"n", r.n}, {"d", r.d}, {"sample", r.sample}});
+  if (r.input)
+    json["input"] = {{"from", r.input->from},
+                     {"name", or_null(r.input->name)},
+                     {"sha256", r.input->sha256},
+                     {"offset", or_null(r.input->offset)}};
+  json.update(
+      {{"radius_max", or_null(r.radius_max)},
+       {"radius_rms", or_null(r.radius_rms)},
+       {"lower", or_null(r.lower)},
+       {"lower_by", or_null(r.lower_by)},
+       {"upper", or_null(r.upper)},
+       {"upper_log10", or_null(r.upper_log10)},
+       {"upper_by", or_null(r.upper_by)},
+       {"upper_whp", or_null(r.upper_whp)},
+       {"delta", or_null(r.delta)},
+       {"scope", r.scope},
+       {"residual", or_null(r.residual)},
+       {"steps", or_null(r.steps)},
+       {"status", r.converged && r.cut.empty() ? "converged" : "not-converged"},
+       {"dtype", or_null(r.dtype)},
+       {"seed", r.seed},
+       {"seconds", r.seconds}});
+  if (!r.cut.empty()) json["cut"] = r.cut;
   if (!r.value_of.empty()) {
     json["value_of"] = r.value_of;
     json["value"] = or_null(r.value);
@@ -97,21 +104,12 @@ ordered_json to_json(const GrowthRecord& g) {
                {"radius_correlation", or_null(g.fit.radius_correlation)},
                {"dtype", g.of.dtype},
                {"seed", g.of.seed}});
-  if (!g.of.parameters.empty()) json["parameters"] = g.of.parameters;
+  json["parameters"] = g.of.parameters;
+  // a fit over other points is another question
+  std::vector<std::string> keys = g.keys;
+  std::sort(keys.begin(), keys.end());
+  json["parameters"]["points_sha256"] = fingerprint(keys);
   return json;
-}
-
-std::string question_of(const ordered_json& record) {
-  ordered_json question;
-  for (const char* field :
-       {"schema",     "command",   "version", "model",  "model_sha256",
-        "layer",      "head",      "map",     "kind",   "mask",
-        "norm",       "n",         "d",       "sample", "radius_max",
-        "radius_rms", "delta",     "scope",   "dtype",  "seed",
-        "value_of",   "parameters"})
-    question[field] =
-        record.contains(field) ? record[field] : ordered_json(nullptr);
-  return question.dump();
 }
 
 bool consistent(const ordered_json& record) {

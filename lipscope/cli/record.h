@@ -3,11 +3,23 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lipscope/core/matrix.h"
 #include "lipscope/report/growth.h"
 
 namespace lipscope::cli {
+
+/// The tokens that a number speaks of.
+struct RecordInput {
+  /// "text", "ids", "file", "tensor", "gaussian" or "random ids".
+  std::string from;
+  std::optional<std::string> name = {};  ///< the file, as it was given
+  /// Of the content of this very window or matrix, see fingerprint.h; of
+  /// generated tokens, of what they are generated from.
+  std::string sha256;
+  std::optional<Index> offset = {};  ///< of its first token in the text
+};
 
 /// One number and all that it needs to be understood: the line of JSON that
 /// every command writes. What is absent is null.
@@ -19,6 +31,7 @@ struct Record {
   std::optional<Index> head;  ///< null here is "all" in JSON
   std::string map, kind, mask, norm;
   Index n = 0, d = 0, sample = 0;
+  std::optional<RecordInput> input = {};  ///< absent in JSON where nothing is
   /// Of the tokens; radius_max is that of the ball where the scope is one.
   std::optional<double> radius_max, radius_rms;
   /// What else was asked for, by name; belongs to the question.
@@ -39,6 +52,9 @@ struct Record {
   std::optional<double> residual;
   std::optional<Index> steps;
   bool converged = true;
+  /// What ended the work before it was done: "budget" or "interrupted". Such a
+  /// record is not converged, and --resume does its work again.
+  std::string cut = {};
   std::string dtype;
   std::uint64_t seed = 0;
   double seconds = 0.0;
@@ -51,16 +67,14 @@ nlohmann::ordered_json to_json(const Record& record);
 /// How the constants of one map, measured from below at inputs, grow with n:
 /// the line that follows a sweep.
 struct GrowthRecord {
-  Record of;  ///< whose growth it is; n, sample and what was found are unused
+  /// Whose growth it is; n, sample, input and what was found are unused.
+  Record of;
+  std::vector<std::string> keys;  ///< of the records that are fitted
   GrowthFit fit;
   double confidence = 0.95;
 };
 
 nlohmann::ordered_json to_json(const GrowthRecord& record);
-
-/// What was asked for, without what was found: two records with the same
-/// question are the same piece of work, and --resume does it once.
-std::string question_of(const nlohmann::ordered_json& record);
 
 /// Whether the number from below stays below those from above.
 bool consistent(const nlohmann::ordered_json& record);

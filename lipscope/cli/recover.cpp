@@ -1,8 +1,12 @@
 #include "lipscope/cli/recover.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
+#include "lipscope/cli/answer.h"
+#include "lipscope/cli/fingerprint.h"
 #include "lipscope/cli/points.h"
 #include "lipscope/cli/recovered_table.h"
 #include "lipscope/control/recover.h"
@@ -20,7 +24,7 @@ using nlohmann::ordered_json;
 struct Passage {
   Matrix x, y;
   std::vector<Index> ids;
-  Index sample = 0;
+  Record question;
 };
 
 template <class T>
@@ -36,6 +40,8 @@ class Recovering final {
         sha256_(model_.parameters.sha256()),
         tokenizer_(load_tokenizer(o_.source.model)),
         records_(o_.output) {
+    for (TokenId i = 0; i < tokenizer_.vocabulary_size(); ++i)
+      characters_.push_back(tokenizer_.decode(std::span(&i, 1)));
     require_no_norms(model_);
     require_complete(model_);
     o_.invert.norm = "inf";
@@ -50,12 +56,17 @@ class Recovering final {
             "{}: [{}, {}]; the model has {} features and at most {} positions",
             o_.source.input, y.rows(), y.cols(), model_.config.width,
             model_.config.positions));
-      one({.x = {}, .y = std::move(y), .ids = {}});
+      const Record question = asked(
+          y.rows(),
+          {.from = "file", .name = o_.source.input, .sha256 = fingerprint(y)});
+      const bool known = records_.find(question);
+      records_.announce(known, !known);
+      one({.x = {}, .y = std::move(y), .ids = {}, .question = question});
     } else {
       windows();
     }
     records_.print(recovered_table(records_.shown(), records_.quiet()));
-    return o_.strict && !all_converged_ ? 3 : 0;
+    return o_.strict && !records_.all_converged() ? 3 : 0;
   }
 
  private:
@@ -74,6 +85,7 @@ class Recovering final {
         samples * static_cast<Index>(lengths.size()) > 1)
       throw InputError("--save-output and --save-input take one passage");
     const std::vector<Index> all = read_tokens(o_.source, model_).ids;
+    std::vector<Passage> passages;
     std::size_t at = static_cast<std::size_t>(o_.source.offset);
     for (const Index n : lengths)
       for (Index sample = 0; sample < samples; ++sample) {
@@ -83,20 +95,38 @@ class Recovering final {
               o_.source.text.empty() ? o_.source.ids : o_.source.text,
               all.size(), at + static_cast<std::size_t>(n)));
         const auto from = all.begin() + static_cast<std::ptrdiff_t>(at);
-        Passage p{.x = {}, .y = {}, .ids = {from, from + n}, .sample = sample};
-        p.x = embed<double>(model_, p.ids);
-        p.y = ResidualModel(model_, n, o_.threads)(p.x);
-        if (!p.y.allFinite())
-          throw RunError(fmt::format("{}: the activations are not finite",
-                                     o_.source.model));
-        if (o_.trained.activations == "f32")
-          p.y = p.y.cast<float>().cast<double>().eval();
-        one(p);
+        Passage p{.x = {}, .y = {}, .ids = {from, from + n}, .question = {}};
+        p.question = asked(
+            n, {.from = o_.source.text.empty() ? "ids" : "text",
+                .name = o_.source.text.empty() ? o_.source.ids : o_.source.text,
+                .sha256 = fingerprint(p.ids),
+                .offset = static_cast<Index>(at)});
+        p.question.sample = sample;
+        passages.push_back(std::move(p));
         at += static_cast<std::size_t>(n);
       }
+    const Index found = std::count_if(
+        passages.begin(), passages.end(),
+        [&](const Passage& p) { return records_.find(p.question) != nullptr; });
+    records_.announce(found, static_cast<Index>(passages.size()) - found);
+    for (Passage& p : passages) {
+      if (!saves() && records_.keep(p.question)) continue;
+      p.x = embed<double>(model_, p.ids);
+      p.y = ResidualModel(model_, p.question.n, o_.threads)(p.x);
+      if (!p.y.allFinite())
+        throw RunError(
+            fmt::format("{}: the activations are not finite", o_.source.model));
+      if (o_.trained.activations == "f32")
+        p.y = p.y.cast<float>().cast<double>().eval();
+      one(std::exchange(p, {}));
+    }
   }
 
-  Record asked(const Passage& p) const {
+  bool saves() const {
+    return !(o_.trained.save_output + o_.save_input).empty();
+  }
+
+  Record asked(Index n, RecordInput input) const {
     Record r;
     r.command = "invert";
     r.model = o_.source.model;
@@ -105,17 +135,17 @@ class Recovering final {
     r.kind = model_.config.kind_name();
     r.mask = name_of(model_.config.mask());
     r.norm = o_.invert.norm;
-    r.n = p.y.rows();
-    r.d = p.y.cols();
-    r.sample = p.sample;
+    r.n = n;
+    r.d = model_.config.width;
+    r.input = std::move(input);
     r.scope = "input";
     r.dtype = "f64";
-    r.radius_max = sequence_norm(p.y, "token");
-    r.radius_rms = p.y.norm() / std::sqrt(static_cast<double>(r.n));
     r.parameters = {{"of", "model"},
+                    {"config_sha256", fingerprint(model_.config)},
+                    {"characters_sha256", fingerprint(characters_)},
                     {"tolerance", o_.invert.tolerance},
                     {"max_iterations", o_.invert.max_iterations},
-                    {"given", p.ids.empty() ? "Y" : "X"}};
+                    {"given", r.input->from == "file" ? "Y" : "X"}};
     if (o_.trained.activations == "f32") r.parameters["activations"] = "f32";
     if (o_.trained.given_error)
       r.parameters["given_error"] = *o_.trained.given_error;
@@ -124,8 +154,9 @@ class Recovering final {
 
   void one(const Passage& p) {
     if (!o_.trained.save_output.empty()) write_npy(o_.trained.save_output, p.y);
-    Record r = asked(p);
-    if (records_.find(r)) return;
+    Record r = p.question;
+    if (!saves() && records_.keep(r)) return;
+    tell_radii(p.y, r);
     const auto start = std::chrono::steady_clock::now();
     const ResidualModel stack(model_, p.y.rows(), o_.threads);
     InvertOptions options = o_.invert;
@@ -139,7 +170,6 @@ class Recovering final {
     const ReadTokens read = lipscope::read_tokens(model_, found.x, bound);
 
     r.converged = found.status == InvertStatus::converged;
-    all_converged_ = all_converged_ && r.converged;
     answer(r, stack, found, read);
     if (options.given_error > 0) r.details["given_error"] = options.given_error;
     if (bound) {
@@ -195,8 +225,8 @@ class Recovering final {
   Model model_;
   std::optional<std::string> sha256_;
   Tokenizer tokenizer_;
+  std::vector<std::string> characters_;
   Records records_;
-  bool all_converged_ = true;
 };
 
 // a whole model has no choice of these

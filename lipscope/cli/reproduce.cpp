@@ -5,6 +5,8 @@
 #include <memory>
 
 #include "lipscope/cli/commands.h"
+#include "lipscope/cli/fingerprint.h"
+#include "lipscope/cli/key.h"
 #include "lipscope/cli/measured_table.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/points.h"
@@ -176,20 +178,25 @@ class Reproducing final {
     o_.experiment.model = &*subject_->model;
     o_.experiment.model_name = subject_->name;
     source.text = o_.text;
-    if (!o_.text.empty())
+    if (!o_.text.empty()) {
       o_.experiment.ids = read_tokens(source, *subject_->model).ids;
+      ids_sha256_ = fingerprint(o_.experiment.ids);
+    }
   }
 
   int run() {
     // the questions are counted before the first is answered
-    Index questions = 0;
-    experiment_.run(o_.experiment, {[](const Figure&) {},
-                                    [&](const Row&, const Answer&) {
-                                      ++questions;
-                                      return std::optional<double>();
-                                    },
-                                    [](const Row&, const GrowthFit&) {},
-                                    [](const std::string&) {}});
+    Index questions = 0, found = 0;
+    experiment_.run(
+        o_.experiment,
+        {[&](const Figure& figure) { figure_ = figure; },
+         [&](const Row& row, const Answer&) {
+           ++questions;
+           found += records_.find(asked(row)) != nullptr;
+           return std::optional<double>();
+         },
+         [](const Row&, const GrowthFit&) {}, [](const std::string&) {}});
+    records_.announce(found, questions - found);
     progress_ = std::make_unique<Progress>(questions, o_.output.quiet);
     experiment_.run(
         o_.experiment,
@@ -198,7 +205,7 @@ class Reproducing final {
            return ask(question, answer);
          },
          [&](const Row& of, const GrowthFit& fit) {
-           records_.add(GrowthRecord{asked(of), fit});
+           records_.add(GrowthRecord{asked(of), keys_of(of.series), fit});
            drawn_[at_].fits.push_back(records_.fits().back());
          },
          [&](const std::string& doing) { progress_->show(done_, doing); }});
@@ -212,15 +219,25 @@ class Reproducing final {
   struct Drawn {
     Figure figure;
     std::vector<ordered_json> rows, fits;
+    std::vector<std::pair<std::string, std::string>> keys;  // by series
   };
 
+  // of the rows of a series, which are what is fitted
+  std::vector<std::string> keys_of(const std::string& series) const {
+    std::vector<std::string> keys;
+    for (const auto& [name, key] : drawn_[at_].keys)
+      if (name == series) keys.push_back(key);
+    return keys;
+  }
+
   void open(const Figure& figure) {
+    figure_ = figure;
     const auto known = std::find_if(
         drawn_.begin(), drawn_.end(),
         [&](const Drawn& d) { return d.figure.name == figure.name; });
     at_ = static_cast<std::size_t>(known - drawn_.begin());
     if (known != drawn_.end()) return;
-    drawn_.push_back({figure, {}, {}});
+    drawn_.push_back({figure, {}, {}, {}});
     Record r;
     r.command = "reproduce";
     r.seed = o_.experiment.seed;
@@ -230,7 +247,7 @@ class Reproducing final {
                  {"y_name", figure.y_name},
                  {"log_x", figure.log_x},
                  {"log_y", figure.log_y}};
-    if (!records_.find(r)) records_.add(r);
+    records_.add(r);
   }
 
   // what is asked, without its answer
@@ -253,23 +270,35 @@ class Reproducing final {
     r.dtype = row.dtype;
     r.seed = o_.experiment.seed;
     r.value_of = row.value_of;
-    const Figure& figure = drawn_[at_].figure;
-    r.parameters = {{"experiment", figure.name},
+    r.parameters = {{"experiment", figure_.name},
                     {"series", row.series},
-                    {"x_name", figure.x_name},
+                    {"x_name", figure_.x_name},
                     {"x", row.x}};
-    if (text_sha256_) r.parameters["text_sha256"] = *text_sha256_;
+    tell_source(r);
     r.parameters.update(object_of(row.parameters));
+    // given, not measured: experiments choose it
+    if (row.radius) r.parameters["radius"] = *row.radius;
     return r;
+  }
+
+  // what all answers may depend on: the size, the folder and the text
+  void tell_source(Record& r) const {
+    r.parameters["full"] = o_.experiment.full;
+    if (o_.experiment.steps > 0)
+      r.parameters["asked_steps"] = o_.experiment.steps;
+    if (subject_) {
+      r.parameters["config_sha256"] = fingerprint(subject_->model->config);
+      r.parameters["folder_sha256"] = *subject_->sha256;
+    }
+    if (text_sha256_) r.parameters["text_sha256"] = *text_sha256_;
+    if (ids_sha256_) r.parameters["ids_sha256"] = *ids_sha256_;
   }
 
   std::optional<double> ask(const Row& question, const Answer& answer) {
     progress_->show(done_, fmt::format("{} at {} = {:.4g}", question.series,
                                        drawn_[at_].figure.x_name, question.x));
     Record r = asked(question);
-    if (const ordered_json* known = records_.find(r)) {
-      keep(*known);
-    } else {
+    if (!records_.keep(r)) {
       const auto start = std::chrono::steady_clock::now();
       Row row = question;
       answer(row);
@@ -287,8 +316,10 @@ class Reproducing final {
                       std::chrono::steady_clock::now() - start)
                       .count();
       records_.add(r);
-      keep(records_.shown().back());
     }
+    drawn_[at_].keys.emplace_back(question.series,
+                                  key_of(records_.shown().back()));
+    keep(records_.shown().back());
     ++done_;
     const ordered_json& lower = drawn_[at_].rows.back()["lower"];
     return lower.is_null() ? std::nullopt : std::optional(lower.get<double>());
@@ -305,7 +336,7 @@ class Reproducing final {
   }
 
   void print() const {
-    for (const auto& [figure, rows, fits] : drawn_)
+    for (const auto& [figure, rows, fits, keys] : drawn_)
       if (!rows.empty())
         records_.print(figure_table(figure, rows, records_.quiet()) +
                        growth_table(fits, records_.quiet()) + "\n");
@@ -316,7 +347,8 @@ class Reproducing final {
   Records records_;
   std::optional<Subject> subject_;
   std::unique_ptr<Progress> progress_;
-  std::optional<std::string> text_sha256_;
+  std::optional<std::string> text_sha256_, ids_sha256_;
+  Figure figure_;             // the one that was opened last
   std::vector<Drawn> drawn_;  // in the order in which they were opened
   std::size_t at_ = 0;        // the one that is open
   Index done_ = 0;

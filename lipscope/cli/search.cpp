@@ -193,7 +193,7 @@ class Searching final {
     if (selection_.map != MapName::core && selection_.map != MapName::attn)
       throw InputError(fmt::format("--map {}: search climbs attn or core alone",
                                    name_of(selection_.map)));
-    if (total() > 1 && !(o_.save_direction + o_.save_input).empty())
+    if (total() > 1 && saves())
       throw InputError(fmt::format(
           "--save-direction and --save-input take one search; these are {}",
           total()));
@@ -205,12 +205,15 @@ class Searching final {
   }
 
   int run() {
-    for (std::size_t l = 0; l < selection_.layers.size(); ++l)
-      for (const std::optional<Index>& head : selection_.heads)
-        for (const Index n : lengths_) {
-          search_one(selection_.layers[l], head, n, tokens_[l]);
-          ++done_;
-        }
+    Index found = 0;
+    for_each([&](const Record& asked, const Tokens&) {
+      found += records_.find(asked) != nullptr;
+    });
+    records_.announce(found, total() - found);
+    for_each([&](const Record& asked, const Tokens& tokens) {
+      search_one(asked, tokens);
+      ++done_;
+    });
     records_.print(searched_table(records_.shown(), records_.quiet()));
     return o_.strict && !all_converged_ ? 3 : 0;
   }
@@ -219,6 +222,14 @@ class Searching final {
   Index total() const {
     return static_cast<Index>(selection_.layers.size() *
                               selection_.heads.size() * lengths_.size());
+  }
+
+  template <class Do>
+  void for_each(const Do& act) const {
+    for (std::size_t l = 0; l < selection_.layers.size(); ++l)
+      for (const std::optional<Index>& head : selection_.heads)
+        for (const Index n : lengths_)
+          act(asked_of(selection_.layers[l], head, n, tokens_[l]), tokens_[l]);
   }
 
   double elapsed() const {
@@ -244,17 +255,26 @@ class Searching final {
     if (bounded) r.radius_max = tokens.set.radius;
     r.scope = tokens.set.norm ? "norm layer" : bounded ? "ball" : "everywhere";
     r.dtype = "f64";
-    r.parameters = {{"restarts", o_.search.restarts},
-                    {"max_evaluations", o_.search.max_evaluations},
-                    {"budget", o_.search.budget},
-                    {"of", "best"}};
+    r.parameters.update({{"restarts", o_.search.restarts},
+                         {"max_evaluations", o_.search.max_evaluations},
+                         {"of", "best"}});
+    if (!o_.source.radius.empty())
+      r.parameters["radius"] = told_radius(o_.source.radius);
     return r;
   }
 
-  void search_one(std::optional<Index> layer, std::optional<Index> head,
-                  Index n, const Tokens& tokens) {
-    const Record asked = asked_of(layer, head, n, tokens);
-    if (records_.find(asked)) return;
+  bool saves() const { return !(o_.save_direction + o_.save_input).empty(); }
+
+  // the records of the starts that led higher, and then of the best
+  void search_one(const Record& asked, const Tokens& tokens) {
+    const std::optional<Index> layer = asked.layer, head = asked.head;
+    const Index n = asked.n;
+    if (const ordered_json* found = records_.find(asked); found && !saves()) {
+      keep_starts(asked, *found);
+      records_.keep(asked);
+      all_converged_ = all_converged_ && (*found)["status"] == "converged";
+      return;
+    }
     const std::string doing = fmt::format("n = {}", n) +
                               (layer ? fmt::format(", layer {}", *layer) : "") +
                               (head ? fmt::format(", head {}", *head) : "");
@@ -276,6 +296,7 @@ class Searching final {
       Record r = asked;
       r.parameters["of"] = "start " + found.start;
       answer(r, found, above, tokens.region.scope());
+      if (found.cut) r.cut = "budget";
       r.seconds = elapsed() - before;
       records_.add(r);
     };
@@ -291,6 +312,7 @@ class Searching final {
     answer(r, result.best, above, tokens.region.scope());
     r.steps = result.evaluations;
     r.converged = result.complete && result.best.converged;
+    if (result.cut) r.cut = "budget";
     r.seconds = elapsed() - before;
     r.details["starts"] = ordered_json::array();
     for (const Found& f : result.all)
@@ -302,9 +324,21 @@ class Searching final {
            {"status", f.converged ? "converged" : "not-converged"}});
     r.details["starts_left"] =
         result.starts - static_cast<Index>(result.all.size());
-    all_converged_ = all_converged_ && r.converged;
+    all_converged_ = all_converged_ && r.converged && r.cut.empty();
     save(result.best);
     records_.add(r);
+  }
+
+  // the same rows as when the search was made: those of the starts that led
+  // higher than the ones before them
+  void keep_starts(const Record& asked, const ordered_json& best) {
+    const auto path = ordered_json::json_pointer("/details/starts");
+    if (!best.contains(path)) return;
+    for (const ordered_json& start : best.at(path)) {
+      Record r = asked;
+      r.parameters["of"] = "start " + start.value("start", "");
+      records_.keep(r);
+    }
   }
 
   // what was found, and what is proved above it

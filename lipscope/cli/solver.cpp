@@ -25,6 +25,17 @@ void declare_solver(CLI::App& app, MeasureOptions& o,
       ->group(group);
 }
 
+void tell_solver(const MeasureOptions& o, Record& r) {
+  r.delta = o.delta;
+  r.parameters["tolerance"] = o.tolerance;
+  r.parameters["max_steps"] = o.max_steps;
+  if (o.enclose > 1.0) r.parameters["enclose"] = o.enclose;
+  // what --memory decides: for a fit over many lengths, its points say it
+  if (r.n == 0) return;
+  if (const MemoryPlan plan = memory_plan(r.n * r.d, o); plan != MemoryPlan{})
+    r.parameters["restart_after"] = {plan.steps_f32, plan.steps_f64};
+}
+
 void declare_effort(CLI::App& app, bool& strict, std::uint64_t& seed,
                     int& threads, const std::string& group) {
   app.add_flag("--strict", strict, "exit code 3 if anything did not converge")

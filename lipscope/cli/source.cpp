@@ -140,6 +140,11 @@ void declare_source(CLI::App& app, SourceOptions& o) {
       ->group(group);
 }
 
+nlohmann::ordered_json told_radius(const std::string& radius) {
+  if (radius == "ln" || radius == "everywhere") return radius;
+  return parse_number<double>(radius, "--radius");
+}
+
 Kind parse_kind(const std::string& name) {
   if (name == "auto") return Kind::dot;
   for (const Kind kind : all_kinds)

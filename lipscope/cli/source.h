@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ void declare_token_set(CLI::App& app, SourceOptions& options);
 
 /// The weights, and the tokens that are read or made.
 void declare_source(CLI::App& app, SourceOptions& options);
+
+/// What --radius says, for the key of a record: a number, or a word.
+nlohmann::ordered_json told_radius(const std::string& radius);
 
 /// "a:b:s" (b left out), "a:b", or "a,b,c", as positive integers.
 std::vector<Index> parse_lengths(const std::string& text);

@@ -15,23 +15,20 @@ void declare_text_piece(CLI::App& app, TextPieceOptions& o) {
       ->capture_default_str();
 }
 
-std::vector<int> characters_of(const TextPieceOptions& o,
-                               const Vocabulary& vocabulary) {
+TextPiece piece_of(const TextPieceOptions& o, const Vocabulary& vocabulary) {
   const std::string text = read_text_file(o.text);
-  std::vector<int> all = vocabulary.encode(text, o.text);
+  const std::vector<int> all = vocabulary.encode(text, o.text);
   const Pieces pieces = pieces_of(static_cast<Index>(all.size()));
-  const auto cut = [&](Index begin, Index end) {
-    return std::vector<int>(all.begin() + begin, all.begin() + end);
-  };
-  if (o.piece == "train") all = cut(0, pieces.train_end);
-  if (o.piece == "valid") all = cut(pieces.train_end, pieces.valid_end);
-  if (o.piece == "test")
-    all = cut(pieces.valid_end, static_cast<Index>(all.size()));
-  if (all.size() < 2)
+  Index begin = 0, end = static_cast<Index>(all.size());
+  if (o.piece == "train") end = pieces.train_end;
+  if (o.piece == "valid") begin = pieces.train_end, end = pieces.valid_end;
+  if (o.piece == "test") begin = pieces.valid_end;
+  if (end - begin < 2)
     throw InputError(fmt::format(
         "{}: {} characters to read ({}); there must be two at least", o.text,
-        all.size(), o.piece));
-  return all;
+        end - begin, o.piece));
+  return {.characters = {all.begin() + begin, all.begin() + end},
+          .begin = begin};
 }
 
 }  // namespace lipscope::cli

@@ -16,9 +16,15 @@ struct TextPieceOptions {
 
 void declare_text_piece(CLI::App& app, TextPieceOptions& options);
 
-/// Its characters as the model counts them. InputError for a character that it
-/// does not know, and for fewer than two.
-std::vector<int> characters_of(const TextPieceOptions& options,
-                               const Vocabulary& vocabulary);
+/// Its characters as the model counts them.
+struct TextPiece {
+  std::vector<int> characters;
+  Index begin = 0;  ///< where the first stands in the whole text
+};
+
+/// InputError for a character that the model does not know, and for fewer than
+/// two.
+TextPiece piece_of(const TextPieceOptions& options,
+                   const Vocabulary& vocabulary);
 
 }  // namespace lipscope::cli

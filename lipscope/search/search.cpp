@@ -60,6 +60,7 @@ class Search final {
       ++progress_.start;
     }
     result_.complete = result_.all.size() == starts.size();
+    result_.cut = result_.cut || stopped_;
     return std::move(result_);
   }
 
@@ -121,6 +122,7 @@ class Search final {
     const double until =
         o_.budget > 0.0 ? 0.5 * (elapsed() + o_.budget) : HUGE_VAL;
     climbing_ = 0;
+    bool cut = false;
     objective_.restart();
     const Ascent ascent = ascend(
         [&](const Matrix& x) {
@@ -130,7 +132,10 @@ class Search final {
         region_, s.constructed ? nudged(s.x) : s.x,
         {.tolerance = s.x.size() > 4096 ? 1e-7 : 1e-12,
          .max_evaluations = o_.max_evaluations,
-         .keep_going = [&] { return going() && elapsed() < until; }});
+         .keep_going = [&] {
+           cut = cut || !going() || elapsed() >= until;
+           return !cut;
+         }});
 
     Found before = testified(s.x);
     Found found = testified(ascent.x);
@@ -139,6 +144,8 @@ class Search final {
     if (!found.climbed) std::swap(found, before);
     found.before = found.climbed ? before.value : found.value;
     found.start = s.name;
+    found.cut = cut;
+    result_.cut = result_.cut || cut;
     found.evaluations = climbing_;
     result_.evaluations += climbing_;
     climbing_ = 0;

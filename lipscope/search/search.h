@@ -30,6 +30,7 @@ struct Found {
   Index evaluations = 0;
   bool climbed = false;    ///< x is not the start
   bool converged = false;  ///< the ascent came to rest and the norm was settled
+  bool cut = false;        ///< keep_going or the budget ended the ascent
 };
 
 struct SearchOptions {
@@ -54,6 +55,8 @@ struct SearchResult {
   Index evaluations = 0;
   Index starts = 0;       ///< that there were; `all` has fewer if it was cut
   bool complete = false;  ///< every start was climbed from
+  /// keep_going or the budget ended something: more could be found.
+  bool cut = false;
 };
 
 /// Looks for tokens of the region at which the Jacobian of attention is

@@ -76,9 +76,14 @@ TEST_F(Measure, RecordsHaveEveryField) {
         "norm",       "n",         "d",        "sample", "radius_max",
         "radius_rms", "lower",     "lower_by", "upper",  "upper_log10",
         "upper_by",   "upper_whp", "delta",    "scope",  "residual",
-        "steps",      "status",    "dtype",    "seed",   "seconds"})
+        "steps",      "status",    "dtype",    "seed",   "seconds",
+        "input",      "parameters"})
     EXPECT_TRUE(record.contains(field)) << field;
-  EXPECT_EQ(record.size(), 30u);
+  EXPECT_EQ(record.size(), 32u);
+  EXPECT_EQ(record["input"]["from"], "gaussian");
+  EXPECT_EQ(record["input"]["sha256"].get<std::string>().size(), 64u);
+  EXPECT_TRUE(record["input"]["name"].is_null());
+  EXPECT_TRUE(record["input"]["offset"].is_null());
   EXPECT_EQ(record["head"], "all");
 }
 

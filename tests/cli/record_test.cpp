@@ -29,14 +29,13 @@ TEST(Record, IsInconsistentWhenBelowExceedsAbove) {
   EXPECT_FALSE(consistent(to_json(above)));
 }
 
-TEST(Record, QuestionForgetsTheAnswerAndNothingElse) {
+TEST(Record, ThatWasCutIsNotConverged) {
   Record r;
-  r.n = 5;
-  const std::string asked = question_of(to_json(r));
-  r.lower = 1.0, r.steps = 7, r.seconds = 3.0, r.converged = false;
-  EXPECT_EQ(question_of(to_json(r)), asked);
-  r.mask = "causal";
-  EXPECT_NE(question_of(to_json(r)), asked);
+  EXPECT_EQ(to_json(r)["status"], "converged");
+  EXPECT_FALSE(to_json(r).contains("cut"));
+  r.cut = "budget";
+  EXPECT_EQ(to_json(r)["status"], "not-converged");
+  EXPECT_EQ(to_json(r)["cut"], "budget");
 }
 
 TEST(Record, RefusesANumberThatIsNotFinite) {
