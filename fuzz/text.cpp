@@ -31,10 +31,16 @@ Tokenizer byte_pair(bool add_prefix_space) {
 Tokenizer word_piece(const BertNormalization& how) {
   WordPieceOptions options;
   options.normalization = how;
-  return Tokenizer(WordPieceTokenizer(
-      "fuzz",
-      {"[UNK]", "a", "b", "##a", "##b", "ab", "##ab", ".", "e", "\u6771"},
-      options));
+  return Tokenizer(WordPieceTokenizer("fuzz",
+                                      {"[UNK]", "a", "b", "##a", "##b", "ab",
+                                       "##ab", ".", "e", "\u6771"},
+                                      options),
+                   {{.content = "[UNK]", .id = 0, .lstrip = true},
+                    {.content = "ab",
+                     .id = 5,
+                     .single_word = true,
+                     .rstrip = true,
+                     .normalized = true}});
 }
 
 Tokenizer llama() {
@@ -49,7 +55,9 @@ Tokenizer llama() {
   float score = 0;
   for (const char* piece : {" ", "a", "b", "\u00e9", " a", "ab", "aa", "aab"})
     add(piece, --score);
-  return Tokenizer(LlamaTokenizer("fuzz", std::as_bytes(std::span(content))));
+  LlamaTokenizer made("fuzz", std::as_bytes(std::span(content)));
+  const std::vector<AddedToken> special = made.special();
+  return Tokenizer(std::move(made), special);
 }
 
 // The tokens lie side by side and cover the text, which comes back from them.
@@ -62,6 +70,8 @@ void check_cover(const Tokenizer& tokenizer, std::string_view text,
     end = token.end;
   }
   fuzz::hold(end == text.size(), "the text is covered");
+  // the beginning and the end of a text are not seen in what comes back
+  if (text.find("<s>") != text.npos || text.find("</s>") != text.npos) return;
   fuzz::hold(tokenizer.decode(ids_of(tokens)) ==
                  std::string(blank) + std::string(text),
              "the text comes back");

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/text/character_class.h"
 #include "lipscope/text/utf8.h"
 
 namespace lipscope {
@@ -16,14 +17,6 @@ namespace {
 
 utf8proc_category_t category(char32_t c) {
   return utf8proc_category(static_cast<utf8proc_int32_t>(c));
-}
-
-// Unicode's White_Space: the separators, and some control characters.
-bool is_white_space(char32_t c) {
-  const utf8proc_category_t kind = category(c);
-  return (c >= 0x09 && c <= 0x0d) || c == 0x85 ||
-         kind == UTF8PROC_CATEGORY_ZS || kind == UTF8PROC_CATEGORY_ZL ||
-         kind == UTF8PROC_CATEGORY_ZP;
 }
 
 // What cleaning takes away. U+0000 is a control character anyway; U+FFFD stands
@@ -131,47 +124,65 @@ BertWord lower(const BertWord& word) {
   return lowered;
 }
 
-// What is left to do to characters between two white spaces, or ideographs.
-void add_words(std::vector<BertWord>& words, BertWord raw,
-               const BertNormalization& how) {
+// NFD and lower case of the characters between two white spaces.
+BertWord simplified(BertWord raw, const BertNormalization& how) {
   if (how.strip_accents) raw = without_accents(raw);
   if (how.lowercase) raw = lower(raw);
-  BertWord word;
-  const auto end_word = [&] {
-    if (!word.empty()) words.push_back(std::exchange(word, {}));
-  };
-  for (const BertCharacter& c : raw) {
-    const bool alone = is_punctuation(c.code);
-    if (alone) end_word();
-    word.push_back(c);
-    if (alone) end_word();
-  }
-  end_word();
+  return raw;
 }
 
 }  // namespace
 
-std::vector<BertWord> bert_words(std::string_view text,
-                                 const BertNormalization& how) {
+BertWord bert_normalized(std::string_view text, const BertNormalization& how) {
   // White space stays white space through every step, and no step looks beyond
   // it: what lies between can be normalised by itself.
-  std::vector<BertWord> words;
-  BertWord raw;
+  BertWord all, raw;
   const auto end_raw = [&] {
-    if (!raw.empty()) add_words(words, std::exchange(raw, {}), how);
+    const BertWord done = simplified(std::exchange(raw, {}), how);
+    all.insert(all.end(), done.begin(), done.end());
+  };
+  const auto add_blank = [&](std::size_t begin, std::size_t end) {
+    end_raw();
+    all.push_back({U' ', begin, end});
   };
   for (std::size_t at = 0; at < text.size();) {
     const Character c = character_at(text, at);
-    const BertCharacter placed{c.code, at, at + c.size};
-    at += c.size;
+    const std::size_t begin = at, end = at + c.size;
+    at = end;
     if (how.clean_text && is_control(c.code)) continue;
+    if (is_white_space(c.code)) {
+      add_blank(begin, end);
+      if (!how.clean_text) all.back().code = c.code;
+      continue;
+    }
     const bool alone = how.split_ideographs && is_ideograph(c.code);
-    if (alone || is_white_space(c.code)) end_raw();
-    if (!is_white_space(c.code)) raw.push_back(placed);
-    if (alone) end_raw();
+    if (alone) add_blank(begin, begin);
+    raw.push_back({c.code, begin, end});
+    if (alone) add_blank(end, end);
   }
   end_raw();
+  return all;
+}
+
+std::vector<BertWord> words_in(std::span<const BertCharacter> normalized) {
+  std::vector<BertWord> words;
+  BertWord word;
+  const auto end_word = [&] {
+    if (!word.empty()) words.push_back(std::exchange(word, {}));
+  };
+  for (const BertCharacter& c : normalized) {
+    const bool blank = is_white_space(c.code), alone = is_punctuation(c.code);
+    if (blank || alone) end_word();
+    if (!blank) word.push_back(c);
+    if (alone) end_word();
+  }
+  end_word();
   return words;
+}
+
+std::vector<BertWord> bert_words(std::string_view text,
+                                 const BertNormalization& how) {
+  return words_in(bert_normalized(text, how));
 }
 
 }  // namespace lipscope

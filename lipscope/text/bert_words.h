@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -26,6 +27,13 @@ struct BertCharacter {
 };
 
 using BertWord = std::vector<BertCharacter>;
+
+/// A text, which must be UTF-8, after normalisation, white space included. The
+/// blanks around an ideograph stand at no byte.
+BertWord bert_normalized(std::string_view text, const BertNormalization& how);
+
+/// The words of a normalised text.
+std::vector<BertWord> words_in(std::span<const BertCharacter> normalized);
 
 /// The words of a text, which must be UTF-8: what white space separates, with
 /// every punctuation mark a word of its own. Punctuation is all of ASCII that

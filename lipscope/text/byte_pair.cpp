@@ -162,8 +162,7 @@ BytePairTokenizer parse_byte_pair(std::string_view vocabulary_place,
                                   std::string_view merges) {
   return BytePairTokenizer(
       merges_place,
-      pieces_by_id(vocabulary_place, parse_json(vocabulary_place, vocabulary),
-                   nullptr),
+      pieces_by_id(vocabulary_place, parse_json(vocabulary_place, vocabulary)),
       parse_merges(merges_place, merges));
 }
 

@@ -134,7 +134,19 @@ LlamaTokenizer::LlamaTokenizer(std::string_view place,
   }
 }
 
-std::vector<Token> LlamaTokenizer::encode(std::string_view text) const {
+std::vector<AddedToken> LlamaTokenizer::special() const {
+  std::vector<AddedToken> tokens;
+  for (TokenId id = 0; id < first_byte; ++id) {
+    std::string_view name = pieces_[id];
+    while (name.starts_with('\n')) name.remove_prefix(1);
+    while (name.ends_with('\n')) name.remove_suffix(1);
+    tokens.push_back({.content = std::string(name), .id = id});
+  }
+  return tokens;
+}
+
+std::vector<Token> LlamaTokenizer::encode(std::string_view text,
+                                          bool beginning_of_text) const {
   check_utf8(text);
   std::vector<Token> tokens;
   // the piece of a character, or its bytes, standing at [begin, end)
@@ -152,7 +164,7 @@ std::vector<Token> LlamaTokenizer::encode(std::string_view text) const {
       begin = next;
     }
   };
-  if (!text.empty()) add(" ", 0, false);
+  if (beginning_of_text && !text.empty()) add(" ", 0, false);
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t size = character_at(text, at).size;
     add(text.substr(at, size), at, true);

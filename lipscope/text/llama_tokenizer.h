@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lipscope/text/added_tokens.h"
 #include "lipscope/text/pair_merges.h"
 #include "lipscope/text/pieces.h"
 #include "lipscope/text/token.h"
@@ -25,7 +26,7 @@ namespace lipscope {
 /// A text gets a blank before it, its characters become pieces, or, where there
 /// is none, bytes, and of all neighbours that make a piece together those with
 /// the highest score are merged first. The first three pieces and the bytes are
-/// never merged, nor matched in the text.
+/// never merged; the first three are matched in a text by Tokenizer.
 class LlamaTokenizer {
  public:
   /// From the content of the file. InputError, beginning with `place`, for a
@@ -35,8 +36,14 @@ class LlamaTokenizer {
   LlamaTokenizer(std::string_view place, std::span<const std::byte> content);
 
   /// InputError for text that is not UTF-8. The blank that was added stands at
-  /// no byte: a token that is nothing else has begin = end = 0.
-  std::vector<Token> encode(std::string_view text) const;
+  /// no byte: a token that is nothing else has begin = end = 0. What is not the
+  /// beginning of a text, but follows a special token, gets no blank.
+  std::vector<Token> encode(std::string_view text, bool beginning = true) const;
+
+  /// The unknown piece, the beginning and the end of a text as they are written
+  /// in one: <unk>, <s>, </s>. llama2.c's files have line ends around the last
+  /// two, for printing.
+  std::vector<AddedToken> special() const;
 
   /// The text of the ids. The beginning and the end of a text are not seen, and
   /// the first piece, or the first after a beginning, loses the blank that

@@ -13,7 +13,31 @@ namespace {
 
 using nlohmann::json;
 
-TokenId token_id(std::string_view place, std::string_view piece,
+// The pieces of the vocabulary and the added ones, once each.
+PieceIds all_pieces(std::string_view place, const json& vocabulary,
+                    const std::vector<AddedToken>& added_tokens) {
+  if (!vocabulary.is_object())
+    throw InputError(
+        fmt::format("{}: the vocabulary is {}, expected ids by "
+                    "piece",
+                    place, shown(vocabulary)));
+  PieceIds ids;
+  for (const auto& [piece, id] : vocabulary.items())
+    ids.emplace(piece, piece_id(place, piece, id));
+  for (const AddedToken& token : added_tokens) {
+    const TokenId known = ids.emplace(token.content, token.id).first->second;
+    if (known != token.id)
+      throw InputError(
+          fmt::format("{}: piece {} has id {} in the vocabulary and {} among "
+                      "the added tokens",
+                      place, printable(token.content), known, token.id));
+  }
+  return ids;
+}
+
+}  // namespace
+
+TokenId piece_id(std::string_view place, std::string_view piece,
                  const json& id) {
   // integers beyond 64 bits come out of the parser as doubles
   if (!id.is_number_unsigned() ||
@@ -24,60 +48,10 @@ TokenId token_id(std::string_view place, std::string_view piece,
   return id.get<TokenId>();
 }
 
-const json& member(std::string_view place, const json& token, const char* key) {
-  if (!token.is_object() || !token.contains(key))
-    throw InputError(
-        fmt::format("{}: added_tokens holds {}, expected an object with {}",
-                    place, shown(token), key));
-  return token.at(key);
-}
-
-// The pieces of the vocabulary and the added ones, once each.
-PieceIds all_pieces(std::string_view place, const json& vocabulary,
-                    const json& added_tokens) {
-  if (!vocabulary.is_object())
-    throw InputError(
-        fmt::format("{}: the vocabulary is {}, expected ids by "
-                    "piece",
-                    place, shown(vocabulary)));
-  PieceIds ids;
-  for (const auto& [piece, id] : vocabulary.items())
-    ids.emplace(piece, token_id(place, piece, id));
-
-  if (!added_tokens.is_null() && !added_tokens.is_array())
-    throw InputError(fmt::format("{}: added_tokens is {}, expected a list",
-                                 place, shown(added_tokens)));
-  for (const json& token : added_tokens) {
-    const json& content = member(place, token, "content");
-    const json& special = member(place, token, "special");
-    if (!content.is_string() || !special.is_boolean())
-      throw InputError(
-          fmt::format("{}: added_tokens holds {}, expected content to be a "
-                      "string and special to be true or false",
-                      place, shown(token)));
-    const std::string piece = content.get<std::string>();
-    const TokenId id = token_id(place, piece, member(place, token, "id"));
-    const TokenId known = ids.emplace(piece, id).first->second;
-    if (known != id)
-      throw InputError(
-          fmt::format("{}: piece {} has id {} in the vocabulary and {} among "
-                      "the added tokens",
-                      place, printable(piece), known, id));
-    if (!special.get<bool>())
-      throw InputError(fmt::format(
-          "{}: the added token {} is not special; tokens that are matched in "
-          "the text before it is split cannot be handled",
-          place, printable(piece)));
-  }
-  return ids;
-}
-
-}  // namespace
-
 std::vector<std::string> pieces_by_id(std::string_view place,
                                       const json& vocabulary,
-                                      const json& added_tokens) {
-  const PieceIds ids = all_pieces(place, vocabulary, added_tokens);
+                                      const std::vector<AddedToken>& added) {
+  const PieceIds ids = all_pieces(place, vocabulary, added);
   if (ids.empty())
     throw InputError(fmt::format("{}: the vocabulary is empty", place));
 

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "lipscope/text/added_tokens.h"
 #include "lipscope/text/token.h"
 
 namespace lipscope {
@@ -23,16 +24,19 @@ struct PieceHash {
 using PieceIds =
     std::unordered_map<std::string, TokenId, PieceHash, std::equal_to<>>;
 
+/// The id of a piece in JSON. InputError, beginning with `place`, unless it is
+/// an integer that an id can be.
+TokenId piece_id(std::string_view place, std::string_view piece,
+                 const nlohmann::json& id);
+
 /// The pieces of a vocabulary by their ids, from {piece: id} in JSON and from
-/// the list `added_tokens` of a tokenizer.json, which may be null and may name
-/// pieces of the vocabulary again.
+/// added tokens, which may name pieces of the vocabulary again.
 ///
 /// InputError, beginning with `place`, unless every piece has an id of its own,
-/// and the ids are 0, 1, 2, ... without a gap. Also for added tokens that are
-/// not special: they would have to be looked for in the text before all else.
-std::vector<std::string> pieces_by_id(std::string_view place,
-                                      const nlohmann::json& vocabulary,
-                                      const nlohmann::json& added_tokens);
+/// and the ids are 0, 1, 2, ... without a gap.
+std::vector<std::string> pieces_by_id(
+    std::string_view place, const nlohmann::json& vocabulary,
+    const std::vector<AddedToken>& added = {});
 
 /// The ids by piece of pieces that stand in the order of their ids. InputError,
 /// beginning with `place`, for a piece that stands there twice.

@@ -1,11 +1,14 @@
 #include "lipscope/text/tokenizer.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 #include "lipscope/core/errors.h"
 #include "lipscope/io/json_text.h"
 #include "lipscope/io/mapped_file.h"
 #include "lipscope/text/tokenizer_json.h"
+#include "lipscope/text/utf8.h"
 
 namespace lipscope {
 namespace {
@@ -15,6 +18,19 @@ std::string_view text_of(const MappedFile& file) {
           file.bytes().size()};
 }
 
+// The pieces of these names, as far as there are such.
+std::vector<AddedToken> named_pieces(const std::vector<std::string>& pieces,
+                                     const std::vector<std::string>& names) {
+  std::vector<AddedToken> tokens;
+  for (const std::string& name : names) {
+    const auto found = std::find(pieces.begin(), pieces.end(), name);
+    if (found != pieces.end())
+      tokens.push_back({.content = name,
+                        .id = static_cast<TokenId>(found - pieces.begin())});
+  }
+  return tokens;
+}
+
 Tokenizer load_byte_pair(const std::filesystem::path& vocabulary,
                          const std::filesystem::path& merges) {
   if (!std::filesystem::exists(merges))
@@ -22,9 +38,12 @@ Tokenizer load_byte_pair(const std::filesystem::path& vocabulary,
                                  merges.filename().string()));
   const MappedFile vocabulary_file(vocabulary);
   const MappedFile merges_file(merges);
-  return Tokenizer(parse_byte_pair(vocabulary.string(),
-                                   text_of(vocabulary_file), merges.string(),
-                                   text_of(merges_file)));
+  BytePairTokenizer pairs =
+      parse_byte_pair(vocabulary.string(), text_of(vocabulary_file),
+                      merges.string(), text_of(merges_file));
+  const std::vector<AddedToken> added =
+      named_pieces(pairs.pieces(), {"<|endoftext|>"});
+  return Tokenizer(std::move(pairs), added);
 }
 
 Tokenizer load_word_piece(const std::filesystem::path& vocabulary,
@@ -32,14 +51,87 @@ Tokenizer load_word_piece(const std::filesystem::path& vocabulary,
   WordPieceOptions options;
   if (std::filesystem::exists(config))
     options = parse_bert_config(config.string(), text_of(MappedFile(config)));
-  return Tokenizer(parse_word_piece(vocabulary.string(),
-                                    text_of(MappedFile(vocabulary)), options));
+  WordPieceTokenizer words = parse_word_piece(
+      vocabulary.string(), text_of(MappedFile(vocabulary)), options);
+  const std::vector<AddedToken> added =
+      named_pieces(words.pieces(), options.special);
+  return Tokenizer(std::move(words), added);
+}
+
+Tokenizer load_llama(const std::filesystem::path& path) {
+  LlamaTokenizer llama(path.string(), MappedFile(path).bytes());
+  const std::vector<AddedToken> added = llama.special();
+  return Tokenizer(std::move(llama), added);
+}
+
+}  // namespace
+
+Tokenizer::Tokenizer(Kind kind, const std::vector<AddedToken>& added)
+    : kind_(std::move(kind)) {
+  std::vector<AddedToken> verbatim, normalized;
+  const auto* words = std::get_if<WordPieceTokenizer>(&kind_);
+  for (AddedToken token : added) {
+    require(token.id >= 0 && token.id < vocabulary_size(),
+            "Tokenizer: the added token {} has id {}, of a vocabulary of {}",
+            token.content, token.id, vocabulary_size());
+    if (token.normalized && words)
+      token.content = words->normalized(token.content);
+    (token.normalized ? normalized : verbatim).push_back(std::move(token));
+  }
+  verbatim_ = AddedTokens(std::move(verbatim));
+  normalized_ = AddedTokens(std::move(normalized));
+}
+
+namespace {
+
+// All of these spans, with the places of each counted from the text's beginning
+template <class Encode>
+std::vector<Token> by_spans(std::string_view text,
+                            const std::vector<TextSpan>& spans,
+                            const Encode& between) {
+  std::vector<Token> tokens;
+  for (const TextSpan& span : spans) {
+    if (span.id) {
+      tokens.push_back({*span.id, span.begin, span.end});
+      continue;
+    }
+    for (Token token : between(text.substr(span.begin, span.end - span.begin),
+                               span.begin == 0)) {
+      token.begin += span.begin;
+      token.end += span.begin;
+      tokens.push_back(token);
+    }
+  }
+  return tokens;
 }
 
 }  // namespace
 
 std::vector<Token> Tokenizer::encode(std::string_view text) const {
-  return std::visit([&](const auto& kind) { return kind.encode(text); }, kind_);
+  check_utf8(text);
+  return by_spans(text, verbatim_.split(text),
+                  [&](std::string_view part, bool beginning) {
+                    return encode_between(part, beginning);
+                  });
+}
+
+std::vector<Token> Tokenizer::encode_between(std::string_view text,
+                                             bool beginning) const {
+  if (const auto* words = std::get_if<WordPieceTokenizer>(&kind_))
+    return words->encode(text, normalized_);
+  // the others do not normalise
+  return by_spans(text, normalized_.split(text),
+                  [&](std::string_view part, bool first) {
+                    return std::visit(
+                        [&](const auto& kind) {
+                          if constexpr (std::is_same_v<decltype(kind),
+                                                       const LlamaTokenizer&>)
+                            return kind.encode(part, beginning && first);
+                          else
+                            return kind.encode(part);
+                        },
+                        kind_);
+                  });
 }
 
 std::string Tokenizer::decode(std::span<const TokenId> ids) const {
@@ -87,10 +179,7 @@ Tokenizer load_tokenizer(const std::filesystem::path& folder) {
   if (has("vocab.txt"))
     return load_word_piece(folder / "vocab.txt",
                            folder / "tokenizer_config.json");
-  if (has("tokenizer.bin")) {
-    const std::filesystem::path path = folder / "tokenizer.bin";
-    return Tokenizer(LlamaTokenizer(path.string(), MappedFile(path).bytes()));
-  }
+  if (has("tokenizer.bin")) return load_llama(folder / "tokenizer.bin");
   if (has("config.json")) {
     const std::filesystem::path path = folder / "config.json";
     const MappedFile file(path);

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "lipscope/text/added_tokens.h"
 #include "lipscope/text/byte_pair.h"
 #include "lipscope/text/llama_tokenizer.h"
 #include "lipscope/text/token.h"
@@ -20,14 +21,15 @@ namespace lipscope {
 /// by character.
 ///
 /// The ids are those of the text and nothing else. No special token is added
-/// ([CLS], the beginning of a text), and none is looked for: "[CLS]" in a text
-/// is a bracket, three letters and a bracket. Nothing is cut off or filled up.
+/// ([CLS], the beginning of a text), and nothing is cut off or filled up. One
+/// that stands in the text is that token, as in Hugging Face's tokenizers: the
+/// text is cut at the added tokens, and what lies between is encoded by itself.
 class Tokenizer {
  public:
   using Kind = std::variant<BytePairTokenizer, WordPieceTokenizer,
                             LlamaTokenizer, Vocabulary>;
 
-  explicit Tokenizer(Kind kind) : kind_(std::move(kind)) {}
+  explicit Tokenizer(Kind kind, const std::vector<AddedToken>& added = {});
 
   /// The tokens of the text, with the bytes they stand at; see the kinds
   /// for what that means at the edges. InputError, with the byte, for text that
@@ -48,8 +50,11 @@ class Tokenizer {
 
  private:
   const std::vector<std::string>& pieces() const;
+  std::vector<Token> encode_between(std::string_view text,
+                                    bool beginning) const;
 
   Kind kind_;
+  AddedTokens verbatim_, normalized_;
 };
 
 /// The ids alone.
@@ -65,6 +70,10 @@ std::vector<TokenId> ids_of(std::span<const Token> tokens);
 ///                                  beside it says otherwise
 ///   tokenizer.bin                  Llama, as llama2.c has it
 ///   config.json with characters    character by character, as lipscope trains
+///
+/// Added tokens are those that tokenizer.json lists; of the others GPT-2's
+/// <|endoftext|>, BERT's [PAD], [UNK], [CLS], [SEP], [MASK] (or what its
+/// configuration calls them), and Llama's <unk>, <s>, </s>.
 ///
 /// InputError if there is none, and, with the file and the place in it, for one
 /// that is malformed, or asks for something that is not implemented.

@@ -102,7 +102,8 @@ SpelledMerge parse_merge(const Section& model, const json& merge,
                   model.place(), number, shown(merge)));
 }
 
-BytePairTokenizer byte_pair(const Section& file, const Section& model) {
+BytePairTokenizer byte_pair(const Section& file, const Section& model,
+                            const std::vector<AddedToken>& added) {
   if (file.has("normalizer"))
     throw InputError(fmt::format(
         "{}: normalizer of type {}, which is not implemented for BPE",
@@ -120,12 +121,12 @@ BytePairTokenizer byte_pair(const Section& file, const Section& model) {
   for (const json& merge : model.at("merges"))
     merges.push_back(parse_merge(model, merge, merges.size() + 1));
   return BytePairTokenizer(
-      model.place(),
-      pieces_by_id(model.place(), model.at("vocab"), file.at("added_tokens")),
+      model.place(), pieces_by_id(model.place(), model.at("vocab"), added),
       merges, splitter.flag("add_prefix_space", true));
 }
 
-WordPieceTokenizer word_piece(const Section& file, const Section& model) {
+WordPieceTokenizer word_piece(const Section& file, const Section& model,
+                              const std::vector<AddedToken>& added) {
   const Section normalizer =
       expected_section(file, "normalizer", "BertNormalizer");
   expected_section(file, "pre_tokenizer", "BertPreTokenizer");
@@ -148,8 +149,7 @@ WordPieceTokenizer word_piece(const Section& file, const Section& model) {
         model.at("max_input_chars_per_word").get<std::size_t>();
   }
   return WordPieceTokenizer(
-      model.place(),
-      pieces_by_id(model.place(), model.at("vocab"), file.at("added_tokens")),
+      model.place(), pieces_by_id(model.place(), model.at("vocab"), added),
       options);
 }
 
@@ -168,8 +168,11 @@ Tokenizer parse_tokenizer_json(std::string_view place, std::string_view text) {
   const Section file(std::string(place), parsed);
   const Section model = file.section("model");
   const std::string type = type_of(model);
-  if (type == "BPE") return Tokenizer(byte_pair(file, model));
-  if (type == "WordPiece") return Tokenizer(word_piece(file, model));
+  const std::vector<AddedToken> added =
+      parse_added_tokens(place, file.at("added_tokens"));
+  if (type == "BPE") return Tokenizer(byte_pair(file, model, added), added);
+  if (type == "WordPiece")
+    return Tokenizer(word_piece(file, model, added), added);
   throw InputError(
       fmt::format("{}: of type {}, expected \"BPE\" or \"WordPiece\"",
                   model.place(), printable(type)));
@@ -184,7 +187,18 @@ WordPieceOptions parse_bert_config(std::string_view place,
   how.lowercase = file.flag("do_lower_case", true);
   how.strip_accents = file.flag("strip_accents", how.lowercase);
   how.split_ideographs = file.flag("tokenize_chinese_chars", true);
-  options.unknown = file.text("unk_token", options.unknown);
+  // under these names, or as objects with a content
+  const char* keys[] = {"pad_token", "unk_token", "cls_token", "sep_token",
+                        "mask_token"};
+  for (std::size_t i = 0; i < options.special.size(); ++i) {
+    const json& named = file.at(keys[i]);
+    if (named.is_object())
+      options.special[i] =
+          file.section(keys[i]).text("content", options.special[i]);
+    else
+      options.special[i] = file.text(keys[i], options.special[i]);
+  }
+  options.unknown = options.special[1];
   return options;
 }
 

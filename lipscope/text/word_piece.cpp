@@ -79,12 +79,45 @@ std::vector<Token> WordPieceTokenizer::encode_word(const BertWord& word) const {
   return tokens;
 }
 
-std::vector<Token> WordPieceTokenizer::encode(std::string_view text) const {
+std::vector<Token> WordPieceTokenizer::encode(std::string_view text,
+                                              const AddedTokens& added) const {
   check_utf8(text);
+  const BertWord all = bert_normalized(text, options_.normalization);
   std::vector<Token> tokens;
-  for (const BertWord& word : bert_words(text, options_.normalization))
-    for (const Token& token : encode_word(word)) tokens.push_back(token);
+  const auto add_words = [&](std::span<const BertCharacter> part) {
+    for (const BertWord& word : words_in(part))
+      for (const Token& token : encode_word(word)) tokens.push_back(token);
+  };
+  if (added.empty()) {
+    add_words(all);
+    return tokens;
+  }
+  // the normalised text in bytes, and which character each byte begins
+  std::string bytes;
+  std::vector<std::size_t> character_of;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    bytes += utf8_of(all[i].code);
+    character_of.resize(bytes.size(), i);
+  }
+  character_of.push_back(all.size());
+  for (const TextSpan& span : added.split(bytes)) {
+    const std::size_t first = character_of[span.begin],
+                      last = character_of[span.end];
+    const auto part = std::span(all).subspan(first, last - first);
+    if (span.id)
+      tokens.push_back(token_over(*span.id, part));
+    else
+      add_words(part);
+  }
   return tokens;
+}
+
+std::string WordPieceTokenizer::normalized(std::string_view text) const {
+  check_utf8(text);
+  std::string bytes;
+  for (const BertCharacter& c : bert_normalized(text, options_.normalization))
+    bytes += utf8_of(c.code);
+  return bytes;
 }
 
 std::string WordPieceTokenizer::decode(std::span<const TokenId> ids) const {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lipscope/text/added_tokens.h"
 #include "lipscope/text/bert_words.h"
 #include "lipscope/text/pieces.h"
 #include "lipscope/text/token.h"
@@ -17,6 +18,10 @@ struct WordPieceOptions {
   std::string unknown = "[UNK]";
   std::string continuing_prefix = "##";
   std::size_t longest_word = 100;  ///< in characters; a longer one is unknown
+  /// Of a vocab.txt: tokens that are one wherever they stand in a text, as far
+  /// as the vocabulary has them.
+  std::vector<std::string> special = {"[PAD]", "[UNK]", "[CLS]", "[SEP]",
+                                      "[MASK]"};
 };
 
 /// BERT's WordPiece [Devlin19]: every word of the normalised text
@@ -33,7 +38,12 @@ class WordPieceTokenizer {
   /// InputError for text that is not UTF-8. A token reaches from the
   /// leftmost to the rightmost character that went into it; where one character
   /// was taken apart, several tokens may stand at it.
-  std::vector<Token> encode(std::string_view text) const;
+  /// `added` are looked for in the normalised text, and must be in that form.
+  std::vector<Token> encode(std::string_view text,
+                            const AddedTokens& added = {}) const;
+
+  /// A text after normalisation.
+  std::string normalized(std::string_view text) const;
 
   /// The words with blanks between them: not the text, of which normalisation
   /// has kept less.

@@ -229,7 +229,7 @@ TEST(TokenizerJson, FollowsItsOptions) {
   EXPECT_EQ(ids("a"), (Ids{' ', 'a'}));
 }
 
-TEST(TokenizerJson, KnowsAddedTokensButDoesNotLookForThem) {
+TEST(TokenizerJson, LooksForAddedTokensFirst) {
   json file = test::byte_pair_json(test::byte_vocabulary({}), json::array());
   const auto token = [](int id, const char* content, bool special) {
     return json{{"id", id}, {"content", content}, {"special", special}};
@@ -238,10 +238,12 @@ TEST(TokenizerJson, KnowsAddedTokensButDoesNotLookForThem) {
   const Tokenizer t = parse_tokenizer_json("t", file.dump());
   EXPECT_EQ(t.vocabulary_size(), 257);
   EXPECT_EQ(t.piece(256), "<|end|>");
-  EXPECT_EQ(t.encode("<|end|>").size(), 7u);
+  EXPECT_EQ(t.encode("x<|end|>"),
+            (std::vector<Token>{{'x', 0, 1}, {256, 1, 8}}));
 
   file["added_tokens"] = {token(256, "new", false)};
-  EXPECT_TRUE(test::says(refusal(file), {"\"new\"", "not special"}));
+  EXPECT_EQ(ids_of(parse_tokenizer_json("t", file.dump()).encode("new")),
+            (Ids{256}));
   file["added_tokens"] = {token(7, "a", true)};
   EXPECT_TRUE(test::says(refusal(file), {"\"a\"", "id 97", "7"}));
   file["added_tokens"] = {token(300, "b2", true)};

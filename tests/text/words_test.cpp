@@ -15,23 +15,29 @@ TEST(Words, EndToEndAreTheText) {
             (Words{"Call", " me", "\n\nIsh", "mael", "."}));
 }
 
-TEST(Words, LeaveOutWhatStandsAheadOfTheFirst) {
-  EXPECT_EQ(words_of("  a b", std::vector<Token>{{1, 2, 3}, {2, 3, 5}}),
-            (Words{"a", " b"}));
+TEST(Words, ShowWhatNoTokenStandsForAtBothEnds) {
+  EXPECT_EQ(words_of("  a b\n", std::vector<Token>{{1, 2, 3}, {2, 3, 5}}),
+            (Words{"  a", " b\n"}));
 }
 
 TEST(Words, AreAlwaysUtf8) {
-  // an em dash, E2 80 94, cut by two tokens of GPT-2
+  // an em dash, E2 80 94, cut by two tokens of GPT-2: the first shows it
   EXPECT_EQ(words_of("a\xE2\x80\x94z",
                      std::vector<Token>{{1, 0, 1}, {2, 1, 3}, {3, 3, 5}}),
-            (Words{"a", "<E2><80>", "<94><7A>"}));
+            (Words{"a", "\u2014", "z"}));
 }
 
-TEST(Words, StandTwiceWhereOneCharacterWasTakenApart) {
+TEST(Words, ShowACharacterThatWasTakenApartOnce) {
   EXPECT_EQ(
       words_of("a½b",
                std::vector<Token>{{1, 0, 1}, {2, 1, 3}, {3, 1, 3}, {4, 3, 4}}),
-      (Words{"a", "½", "½", "b"}));
+      (Words{"a", "½", "", "b"}));
+}
+
+TEST(Words, KeepTheOrderOfTheTextWhereMarksChangedPlaces) {
+  EXPECT_EQ(
+      words_of("abcd", std::vector<Token>{{1, 0, 3}, {2, 1, 2}, {3, 3, 4}}),
+      (Words{"abc", "", "d"}));
 }
 
 TEST(Words, OfNothingAreNone) { EXPECT_EQ(words_of("abc", {}), Words{}); }
