@@ -11,6 +11,7 @@
 
 #include "lipscope/core/errors.h"
 #include "lipscope/core/version.h"
+#include "lipscope/report/findings.h"
 #include "lipscope/report/page_parts.h"
 
 namespace lipscope {
@@ -83,6 +84,24 @@ std::optional<std::vector<int>> shares_in(const ordered_json& details,
   return shares;
 }
 
+// A flow in units of 1e-4, end to end, or nothing where the value is no n rows
+// of n numbers. Its parts may be negative, and together they make 1.
+std::vector<int> flow_in(const ordered_json& details, std::size_t n) {
+  const auto at = details.find("flow");
+  if (at == details.end() || !at->is_array() || at->size() != n) return {};
+  std::vector<int> flow;
+  for (const ordered_json& row : *at) {
+    if (!row.is_array() || row.size() != n) return {};
+    for (const ordered_json& part : row) {
+      constexpr double most = 1e4;
+      if (!part.is_number() || !(std::abs(part.get<double>()) <= most))
+        return {};
+      flow.push_back(static_cast<int>(std::lround(1e4 * part.get<double>())));
+    }
+  }
+  return flow;
+}
+
 bool are_words(const ordered_json& tokens, std::size_t n) {
   return tokens.is_array() && tokens.size() == n &&
          std::all_of(tokens.begin(), tokens.end(),
@@ -97,6 +116,22 @@ void flatten(ordered_json& record, const std::string& field) {
   record.erase(field);
   for (const auto& [name, value] : members.items())
     record[field + "." + name] = value;
+}
+
+// Says what the figure of an experiment is about, and has no number of its own.
+bool describes(const ordered_json& record) {
+  const auto member = [&](const char* of, const char* name) {
+    const auto at = record.find(of);
+    return at != record.end() && at->is_object() && at->contains(name);
+  };
+  const auto is_number = [&](const char* field) {
+    const auto at = record.find(field);
+    return at != record.end() && at->is_number();
+  };
+  return member("parameters", "experiment") && member("details", "title") &&
+         !is_number("lower") && !is_number("upper") &&
+         !is_number("upper_log10") && !is_number("upper_whp") &&
+         !is_number("value");
 }
 
 // A logarithm that only repeats its number is left for the page to take again.
@@ -126,15 +161,48 @@ void Page::add(ordered_json record) {
   require(record.is_object(), "Page: a record is an object, not {}",
           record.type_name());
   record["file"] = files_.size() - 1;
+  keep_of_experiment(record);
   if (record.value("command", ordered_json()) == "growth") {
     growth_.push_back(compact_json(record));
     return;
   }
+  if (describes(record)) {
+    figures_.push_back(compact_json(record));
+    return;
+  }
   take_shares(record);
   drop_repeated_log10(record);
-  for (const char* field : {"parameters", "details"}) flatten(record, field);
+  for (const char* field : {"input", "parameters", "details"})
+    flatten(record, field);
   columns_.add(record);
   ++counts_.back();
+}
+
+// "castin-adversarial, mask none" is a figure of castin-adversarial.
+void Page::keep_of_experiment(const ordered_json& record) {
+  const ordered_json command = record.value("command", ordered_json());
+  if (command != "reproduce" && command != "growth") return;
+  const auto parameters = record.find("parameters");
+  if (parameters == record.end() || !parameters->is_object()) return;
+  const auto name = parameters->find("experiment");
+  if (name == parameters->end() || !name->is_string()) return;
+  const std::string figure = name->get<std::string>();
+  experiments_[{files_.size() - 1, figure.substr(0, figure.find(','))}]
+      .push_back(record);
+}
+
+// {"0 kim-tightness": "reproduced: …", …}, by file and experiment
+std::string Page::findings() const {
+  ordered_json found = ordered_json::object();
+  for (const auto& [of, records] : experiments_) {
+    std::string words = reproduced_finding(of.second, records);
+    // the command line's first word; on the page the sentence is the headline
+    if (const std::string first = "Answer: "; words.starts_with(first))
+      words = words.substr(first.size());
+    if (!words.empty())
+      found[fmt::format("{} {}", of.first, of.second)] = words;
+  }
+  return compact_json(found);
 }
 
 // Shares are by far the longest part of a record: they leave the columns, and
@@ -160,8 +228,9 @@ void Page::take_shares(ordered_json& record) {
                               field_json(record, "layer") + " " +
                               field_json(record, "head"),
                      .input = *input,
-                     .output = output.value_or(std::vector<int>())});
-  for (const char* name : {"tokens", "input_share", "output_share"})
+                     .output = output.value_or(std::vector<int>()),
+                     .flow = flow_in(*details, input->size())});
+  for (const char* name : {"tokens", "input_share", "output_share", "flow"})
     details->erase(name);
   if (details->empty()) record.erase("details");
 }
@@ -183,11 +252,14 @@ std::vector<Page::Shares> Page::chosen_shares() const {
       [&](std::size_t a, std::size_t b) { return rank[a] < rank[b]; });
 
   std::vector<Shares> chosen;
-  std::size_t tokens = 0;
+  std::size_t tokens = 0, flows = 0;
   for (const std::size_t i : order) {
     tokens += shares_[i].input.size();
     if (tokens > options_.most_shares && !chosen.empty()) break;
     chosen.push_back(shares_[i]);
+    flows += shares_[i].flow.size();
+    if (flows > options_.most_flows && chosen.size() > 1)
+      chosen.back().flow.clear();
   }
   return chosen;
 }
@@ -200,9 +272,10 @@ std::string Page::data() const {
   for (const Shares& s : chosen) {
     const auto [place, is_new] = text_at.try_emplace(s.text, texts.size());
     if (is_new) texts.push_back(texts_[s.text]);
-    shares.push_back(fmt::format("[{},{},[{}],[{}]]", s.record, place->second,
-                                 fmt::join(s.input, ","),
-                                 fmt::join(s.output, ",")));
+    shares.push_back(fmt::format("[{},{},[{}],[{}],[{}]]", s.record,
+                                 place->second, fmt::join(s.input, ","),
+                                 fmt::join(s.output, ","),
+                                 fmt::join(s.flow, ",")));
   }
   std::vector<std::string> files;
   for (std::size_t i = 0; i < files_.size(); ++i)
@@ -210,11 +283,11 @@ std::string Page::data() const {
                                 compact_json(files_[i]), counts_[i]));
   return fmt::format(
       R"({{"version":{},"machine":{},"compare":{},"files":[{}],"count":{},"columns":{},)"
-      R"("growth":[{}],"texts":[{}],"shares":[{}],"shares_of":{}}})",
+      R"("growth":[{}],"figures":[{}],"findings":{},"texts":[{}],"shares":[{}],"shares_of":{}}})",
       compact_json(version()), compact_json(options_.machine), options_.compare,
       fmt::join(files, ","), columns_.size(), columns_.json(),
-      fmt::join(growth_, ","), fmt::join(texts, ","), fmt::join(shares, ","),
-      shares_.size());
+      fmt::join(growth_, ","), fmt::join(figures_, ","), findings(),
+      fmt::join(texts, ","), fmt::join(shares, ","), shares_.size());
 }
 
 std::string Page::html() const {

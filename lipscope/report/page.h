@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@ struct PageOptions {
   /// Tokens whose shares go into the page. Beyond, those of the largest
   /// constants of every layer and head are kept, and the page says so.
   std::size_t most_shares = 150'000;
+  /// Numbers of flows from token to token, likewise.
+  std::size_t most_flows = 300'000;
 };
 
 /// One HTML page that shows records to people and needs nothing else: no
@@ -32,7 +35,8 @@ class Page {
   void begin_file(const std::string& name);
   void add(nlohmann::ordered_json record);
 
-  /// Of all files, growth fits not counted.
+  /// Of all files. Growth fits are not counted, nor what only describes the
+  /// figure of an experiment (docs/records.md).
   std::size_t records() const { return columns_.size(); }
 
   std::string html() const;
@@ -45,8 +49,11 @@ class Page {
     double lower = 0.0;
     std::string group;  // its file, layer and head
     std::vector<int> input, output;
+    std::vector<int> flow;  // n rows of n, end to end; empty where not known
   };
 
+  void keep_of_experiment(const nlohmann::ordered_json& record);
+  std::string findings() const;
   void take_shares(nlohmann::ordered_json& record);
   std::vector<Shares> chosen_shares() const;
   std::string data() const;
@@ -55,8 +62,13 @@ class Page {
   std::vector<std::string> files_;
   std::vector<std::size_t> counts_;  // of records, by file
   Columns columns_;
-  std::vector<std::string> growth_;  // fits, as JSON
-  std::vector<std::string> texts_;   // lists of tokens, as JSON
+  std::vector<std::string> growth_;   // fits, as JSON
+  std::vector<std::string> figures_;  // descriptions of experiments, as JSON
+  // records of each experiment of each file, for what is said of its claim
+  std::map<std::pair<std::size_t, std::string>,
+           std::vector<nlohmann::ordered_json>>
+      experiments_;
+  std::vector<std::string> texts_;  // lists of tokens, as JSON
   std::unordered_map<std::string, std::size_t> text_places_;
   std::vector<Shares> shares_;
 };

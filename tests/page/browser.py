@@ -36,7 +36,11 @@ class Browser:
             "browserName": "chrome",
             "goog:chromeOptions": {
                 "args": arguments,
-                "prefs": {"download.default_directory": self.folder.name},
+                "prefs": {
+                    "download.default_directory": self.folder.name,
+                    # several downloads of one page, without asking
+                    "profile.default_content_setting_values.automatic_downloads": 1,
+                },
             },
             "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
         }}})

@@ -1,8 +1,4 @@
-#!/usr/bin/env python3
-"""The page of `lipscope report`, as a person meets it: in a browser.
-
-    page_test.py PROGRAM [unittest options]
-"""
+"""The page of `lipscope report`, as a person meets it: in a browser."""
 
 import csv
 import io
@@ -11,78 +7,29 @@ import math
 import pathlib
 import re
 import subprocess
-import sys
-import tempfile
 import time
-import unittest
 
 import records as made
-from browser import Browser
+from page_case import ENTER, TAB, PageCase, program
 from picture import take_picture
 
-PROGRAM = ""
 
-TAB, ENTER = "\ue004", "\ue007"
-POINTS = "return Chart.getChart(arguments[0]).data.datasets.map(d => d.data.map(p => p === null || typeof p !== 'object' || Array.isArray(p) ? p : [p.x, p.y]))"
-
-
-class PageTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.browser = Browser()
-        cls.addClassCleanup(cls.browser.close)
-
-    def setUp(self):
-        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="lipscope-page-")))
-        self.browser.size(1200, 900)
-        self.browser.media("light")
-        self.browser.complaints(), self.browser.requests()
-
-    def tearDown(self):
-        self.assertEqual(self.browser.complaints(), [])
-        asked = [url for url in self.browser.requests() if not url.startswith(("chrome", "data:"))]
-        for url in asked:
-            self.assertRegex(url, r"^(file:///.*\.html|blob:)")
-
-    def write_page(self, *files, command="report", code=0):
-        paths = []
-        for k, lines in enumerate(files):
-            paths.append(self.folder / f"{'ab'[k]}.jsonl")
-            made.write(paths[-1], lines)
-        page = self.folder / "page.html"
-        done = subprocess.run([PROGRAM, command, *paths, "--out", page], capture_output=True, text=True)
-        self.assertEqual(done.returncode, code, done.stderr)
-        return page
-
-    def show(self, *files, **how):
-        page = self.write_page(*files, **how)
-        self.browser.open(page)
-        return page
-
-    def text(self, selector):
-        return self.browser.run("return document.querySelector(arguments[0])?.textContent", selector)
-
-    def texts(self, selector):
-        return self.browser.run("return [...document.querySelectorAll(arguments[0])].map(n => n.textContent)", selector)
-
-    def points(self, chart):
-        return self.browser.run(POINTS, chart)
-
+class PageTest(PageCase):
     # ---- a measurement
 
     def test_first_screen_says_which_layer_which_words_how_much_how_sure(self):
         self.show(made.audit())
-        self.assertEqual(self.text("h1"), "Layer 1 reacts most: a small change of its input can come out 17 times as large.")
+        self.assertEqual(self.text("h1"), "Layer 1 reacts most of 3 layers: at 8 tokens (sample 1), a small change of the input can come out 17 times as large, and none comes out more than 17.8 times as large, but for a chance of 10⁻¹⁰.")
         top = 10 * 8**0.25 * 1.01
         facts = self.text(".facts")
-        self.assertIn("Layer 1, at sample 1 of 8 tokens.", facts)
+        self.assertIn("Layer 1, at 8 tokens (sample 1).", facts)
         self.assertIn(f"At least {top:.4g}", facts)
         self.assertIn(f"At most {1.05 * top:.4g}, but for a chance of 10⁻¹⁰", facts)
-        self.assertIn(f"At most {4 * top:.4g}, proved (own_split), 4 times what was measured", facts)
+        self.assertIn(f"At most {4 * top:.4g}, proved (own_split); above / below 4.", facts)
         # the heaviest going in is token 1, coming out the last
         self.assertEqual(self.texts(".facts .word.in")[0], "me")
         self.assertEqual(self.texts(".facts .word.out")[0], "—never")
-        self.assertIn("36 constants of 3 layers and 2 heads each of tiny/", self.text(".lede"))
+        self.assertIn("36 constants of 3 layers and 6 heads of tiny,", self.text(".lede"))
         self.assertIn("All converged.", self.text(".lede"))
 
     def test_a_piece_of_a_word_is_shown_in_its_word(self):
@@ -216,7 +163,7 @@ class PageTest(unittest.TestCase):
 
     def test_a_single_record(self):
         self.show([made.record()])
-        self.assertEqual(self.text("h1"), "Layer 0: a small change of its input can come out 2 times as large.")
+        self.assertEqual(self.text("h1"), "Layer 0: at 8 tokens (sample 0), a small change of the input can come out 2 times as large. Nothing is known from above.")
         self.assertIn("Nothing was said from above", self.text(".facts"))
         self.assertEqual(len(self.texts("#grid tbody tr[data-record]")), 1)
 
@@ -259,7 +206,7 @@ class PageTest(unittest.TestCase):
         path = self.folder / "<img src=x onerror=window.hacked=1>&amp;.jsonl"
         made.write(path, [made.record()])
         page = self.folder / "page.html"
-        subprocess.run([PROGRAM, "report", path, "--out", page, "--quiet"], check=True)
+        subprocess.run([program(), "report", path, "--out", page, "--quiet"], check=True)
         self.browser.open(page)
         self.assertIsNone(self.browser.run("return window.hacked"))
         self.assertIn(path.name, self.browser.run("return document.title"))
@@ -346,102 +293,6 @@ class PageTest(unittest.TestCase):
         self.assertEqual(self.browser.run("return getComputedStyle(document.querySelector('.controls')).display"), "none")
         self.assertGreater(len(self.browser.cdp("Page.printToPDF", printBackground=True)["data"]), 50_000)
 
-    # ---- the other commands
-
-    def test_bounds_are_bars_by_name_best_first(self):
-        self.show(made.bounds())
-        self.assertEqual(self.browser.run("return Chart.getChart('bounds-chart').data.labels"), ["own_ball", "castin24_ball", "castin24_meanfield"])
-        self.assertEqual([round(log, 5) for log in self.points("bounds-chart")[0]], [3.25, 4.5, 412.0])
-        self.assertIn("no small change comes out more than 1,778 times as large", self.text("h1"))
-
-    def test_search_shows_starts_best_and_bound(self):
-        self.show(made.searched())
-        found, best, bound = self.points("search-chart")
-        self.assertEqual([round(10**y, 4) for _, y in found], [3.0, 6.8825, 5.0, 7.1])
-        self.assertEqual([x for x, _ in found], [1, 2, 3, 4])
-        self.assertEqual([round(10**y, 4) for _, y in best], [3.0, 6.8825, 6.8825, 7.1])
-        self.assertAlmostEqual(10 ** bound[0][1], 14, delta=1e-4)
-        self.assertIn("none can react more than 14 times: 1.97 times as much", self.text("#search"))
-
-    def test_search_shows_the_starts_that_its_last_record_lists(self):
-        starts = [{"start": "growth", "before": 2.0, "value": 6.0}, {"start": "random 1", "before": 1.0, "value": 7.1}]
-        self.show(made.searched() + [made.record(command="search", n=20, radius_max=2.0, lower=7.1, scope="ball", details={"starts": starts})])
-        after, _, before, _ = self.points("search-chart")
-        self.assertEqual([round(10**y, 4) for _, y in after], [6.0, 7.1])
-        self.assertEqual([round(10**y, 4) for _, y in before], [2.0, 1.0])
-
-    def test_where_no_bound_exists_the_family_is_drawn(self):
-        self.show([made.record(command="bound", lower=t**2, parameters={"t": t}, details={"not_lipschitz": True}) for t in (10.0, 100.0, 1000.0)])
-        self.assertEqual([[round(x, 6), round(y, 6)] for x, y in self.points("witness-chart")[0]], [[1, 2], [2, 4], [3, 6]])
-
-    def test_commands_without_a_figure_of_their_own_have_the_common_one(self):
-        self.show(made.meanfield())
-        below, _, above, _ = self.points(self.browser.run("return document.querySelector('canvas').id"))
-        self.assertEqual([round(10**y, 3) for y in below], [0.591, 0.75])
-        self.assertEqual([round(10**y, 3) for y in above], [3.0, 3.0])
-
-    def test_certified_positions_are_counted_from_both_sides(self):
-        self.show(made.certified())
-        # radii are no constants, and are not said to be
-        self.assertEqual(self.text("h1"), "How far the predictions of a model hold")
-        self.assertNotIn("come out", self.text("#top"))
-        proved, attacked = self.points("certify-chart")
-        self.assertEqual([[round(10**x, 6), y] for x, y in proved], [[0.01, 80], [0.02, 60], [0.03, 40], [0.04, 20]])
-        self.assertEqual([[round(10**x, 6), y] for x, y in attacked],
-                         [[0.1, 20], [0.2, 40], [0.3, 60], [0.4, 80], [0.5, 100]])
-        # three of the five, one of which has no proof
-        self.assertIn("half of 5 positions are proved to hold within 0.02, and half are changed within 0.3", self.text("#certify"))
-
-    def test_experiments_draw_their_series(self):
-        self.show(made.experiment())
-        self.assertEqual(self.text("h1"), "L2 attention nearly attains its bound")
-        low, up = self.points(self.browser.run("return document.querySelector('canvas').id"))
-        self.assertEqual([[round(10**x), y] for x, y in low], [[3, 2.2922], [9, 4.2046], [51, 8.2624]])
-        self.assertEqual([y for _, y in up], [2.8522, 5.1605, 9.5906])
-        self.assertEqual(self.browser.run("return Chart.getChart(document.querySelector('canvas')).options.scales.y.title.text"), "inf-norm")
-
-    def test_where_records_come_from_is_said_once(self):
-        self.show([made.record(sample=k, command_line="lipscope measure --random 'd=8 x'", machine="a machine, 2 cores") for k in range(3)])
-        said = self.text("#provenance")
-        self.assertEqual(said.count("lipscope measure --random 'd=8 x'"), 1)
-        self.assertIn("Measured ona machine, 2 cores", said)
-        self.assertNotIn("a machine", self.text("#records"))
-
-    def test_values_that_are_no_constants_are_drawn_on_no_side(self):
-        self.show(made.losses())
-        self.assertEqual(self.text("h1"), "runs/l2: losses")
-        curves = self.points(self.browser.run("return document.querySelector('canvas').id"))
-        self.assertEqual(curves[1], [[10, 2.8], [20, 2.7]])
-        datasets = "return Chart.getChart(document.querySelector('canvas')).data.datasets"
-        self.assertEqual(self.browser.run(f"{datasets}.map((d) => d.label)"), [f"model {k}" for k in range(5)])
-        self.assertEqual(len(set(self.browser.run(f"{datasets}.map((d) => d.borderColor)"))), 5)
-        self.assertEqual(self.browser.run(f"{datasets}.map((d) => d.borderDash.length)"), [0] * 5)
-
-    def test_a_cloud_of_points_has_no_line_but_its_fit(self):
-        self.show(made.cloud())
-        chart = "Chart.getChart(document.querySelector('canvas')).data.datasets"
-        self.assertEqual(self.browser.run(f"return {chart}.map((d) => d.showLine)"), [False, True])
-        cloud, fit = self.points(self.browser.run("return document.querySelector('canvas').id"))
-        self.assertEqual(len(cloud), 4)
-        self.assertEqual([[round(x, 6), round(10**y, 6)] for x, y in fit], [[1, round(1.5 * 10**0.5, 6)], [2, 15]])
-        self.assertIn("1.5·n^0.5", self.text("main"))
-
-    def test_compare_pairs_the_same_questions(self):
-        first = made.audit()
-        second = [{**r, "kind": "l2", "lower": r["lower"] / 8} if "lower" in r else r for r in first][::2]
-        self.show(first, second, command="compare")
-        self.assertEqual(self.text("h1"), "L2 attention (tied) reacts 8 times less strongly than dot-product attention.")
-        pairs = sum(r["command"] == "measure" for r in second)
-        self.assertIn(f"{pairs} pairs", self.text(".lede"))
-        points = self.points("compare-chart")[0]
-        self.assertEqual(len(points), pairs)
-        for x, y in points:
-            self.assertAlmostEqual(x - y, math.log10(8), delta=1e-5)
-
-    def test_compare_says_where_nothing_is_in_common(self):
-        self.show([made.record()], [made.record(layer=5)], command="compare")
-        self.assertEqual(self.text("h1"), "These two files have no question in common.")
-
     def test_picture_for_the_readme_is_small(self):
         page = self.write_page(made.audit())
         take_picture(page, self.folder / "page.png")
@@ -458,8 +309,3 @@ def contrast(a, b):
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     high, low = sorted([luminance(a), luminance(b)], reverse=True)
     return (high + 0.05) / (low + 0.05)
-
-
-if __name__ == "__main__":
-    PROGRAM = sys.argv.pop(1)
-    unittest.main()

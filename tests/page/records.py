@@ -16,7 +16,7 @@ def record(**fields):
         "upper_by": None, "upper_whp": None, "delta": 1e-10, "scope": "input",
         "residual": 1e-6, "steps": 20, "status": "converged", "dtype": "f32", "seed": 0, "seconds": 0.5,
     }
-    unknown = set(fields) - set(usual) - {"parameters", "details", "value_of", "value", "command_line", "machine"}
+    unknown = set(fields) - set(usual) - {"parameters", "details", "value_of", "value", "command_line", "machine", "input"}
     assert not unknown, unknown
     return {**usual, **fields}
 
@@ -86,15 +86,15 @@ def certified():
             for k in range(5)]
 
 
-def experiment():
+def experiment(name="some-tightness"):
     """Series over one variable, as docs/records.md has them."""
     first = record(command="reproduce", lower=None, n=0,
-                   parameters={"experiment": "kim21-tightness"},
+                   parameters={"experiment": name},
                    details={"title": "L2 attention nearly attains its bound", "explanation": "The best found, and 4p + 1.",
                             "y_name": "inf-norm", "log_x": True, "log_y": False})
     points = [(3, 2.2922, 2.8522), (9, 4.2046, 5.1605), (51, 8.2624, 9.5906)]
     return [first] + [record(command="reproduce", norm="inf", n=n, lower=low, upper=up,
-                             parameters={"experiment": "kim21-tightness", "series": "found", "x_name": "N", "x": n})
+                             parameters={"experiment": name, "series": "found", "x_name": "N", "x": n})
                       for n, low, up in points]
 
 
@@ -108,6 +108,25 @@ def cloud():
     fit = {"schema": 1, "command": "growth", "model": "m", "layer": 0, "head": "all", "exponent": 0.5, "constant": 1.5,
            "exponent_low": 0.4, "exponent_high": 0.6, "points": 4, "parameters": asked}
     return [first] + points + [fit]
+
+
+def run(folder, valid, test=None, promised=None):
+    """What train writes of a run: losses over the steps, and what the constant was kept below."""
+    asked = {"experiment": f"{folder}, losses", "x_name": "step"}
+    first = record(command="train", model=folder, lower=None, n=0, parameters={"experiment": f"{folder}, losses"},
+                   details={"title": f"{folder}: losses", "y_name": "nats a character", "log_x": False, "log_y": False})
+    value = lambda series, step, loss: record(
+        command="train", model=folder, lower=None, lower_by=None, norm=None, value_of="loss in nats a character", value=loss,
+        parameters={**asked, "series": series, "x": step})
+    records = [first] + [value("valid", step, loss) for step, loss in valid.items()]
+    records += [value("train", step, loss - 0.5) for step, loss in valid.items()]
+    if test is not None:
+        records.append(value("test", max(valid), test))
+    for step, (upper, limit) in (promised or {}).items():
+        records.append(record(command="train", model=folder, map="model", lower=None, lower_by=None, upper=upper, upper_log10=math.log10(upper),
+                              upper_by="stack_constant", parameters={"experiment": f"{folder}, constant", "series": "certified",
+                                                                     "x_name": "step", "x": step, "limit": limit}))
+    return records
 
 
 def losses():

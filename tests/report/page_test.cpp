@@ -65,10 +65,83 @@ TEST(Page, KeepsSharesInUnitsOfATenThousandthAndATextOnce) {
   page.add(measured(1, 2.0, {0.123, 0.877}));
   const json data = data_of(page.html());
   EXPECT_EQ(data["texts"], json::parse(R"([["w", "w"]])"));
-  EXPECT_EQ(data["shares"], json::parse("[[1,0,[1230,8770],[1230,8770]],"
-                                        "[0,0,[2500,7500],[2500,7500]]]"));
+  EXPECT_EQ(data["shares"], json::parse("[[1,0,[1230,8770],[1230,8770],[]],"
+                                        "[0,0,[2500,7500],[2500,7500],[]]]"));
   for (const auto& [field, column] : data["columns"].items())
     EXPECT_EQ(field.find("details"), field.npos) << field;
+}
+
+TEST(Page, KeepsFlowsEndToEndAndNothingThatIsNone) {
+  Page page;
+  page.begin_file("a");
+  ordered_json record = measured(0, 1.0, {0.25, 0.75});
+  for (const char* flow :
+       {"[[0.5, -0.25], [0.125, 0.625]]", "[[0.5, 0.5]]", "[[1], [0]]", "null",
+        "[[0.5, \"x\"], [0, 0.5]]", "[[0.5, 1e9], [0, 0.5]]", "3"}) {
+    record["details"]["flow"] = ordered_json::parse(flow);
+    page.add(record);
+  }
+  const json data = data_of(page.html());
+  ASSERT_EQ(data["shares"].size(), 7u);
+  EXPECT_EQ(data["shares"][0][4], json::parse("[5000,-2500,1250,6250]"));
+  for (std::size_t i = 1; i < 7; ++i)
+    EXPECT_EQ(data["shares"][i][4], json::array()) << i;
+}
+
+TEST(Page, LeavesOutTheFlowsOfTheSmallestConstantsWhereThereAreTooMany) {
+  Page page({.most_flows = 9});
+  page.begin_file("a");
+  for (const double lower : {1.0, 3.0, 2.0}) {
+    ordered_json record = measured(0, lower, {0.25, 0.75});
+    record["details"]["flow"] = {{0.25, 0.25}, {0.25, 0.25}};
+    page.add(record);
+  }
+  const json data = data_of(page.html());
+  std::vector<std::size_t> sizes;
+  for (const json& s : data["shares"]) sizes.push_back(s[4].size());
+  EXPECT_EQ(sizes, (std::vector<std::size_t>{4, 4, 0}));
+}
+
+TEST(Page, DoesNotCountWhatOnlyDescribesAFigure) {
+  Page page;
+  page.begin_file("a");
+  ordered_json about = {{"command", "reproduce"},
+                        {"lower", nullptr},
+                        {"parameters", {{"experiment", "kim-tightness"}}},
+                        {"details", {{"title", "A title"}}}};
+  page.add(about);
+  EXPECT_EQ(page.records(), 0u);
+  about["lower"] = 2.0;  // a number makes it a row
+  page.add(about);
+  EXPECT_EQ(page.records(), 1u);
+  const json data = data_of(page.html());
+  EXPECT_EQ(data["count"], 1);
+  EXPECT_EQ(data["files"][0]["records"], 1);
+  ASSERT_EQ(data["figures"].size(), 1u);
+  EXPECT_EQ(data["figures"][0]["details"]["title"], "A title");
+}
+
+TEST(Page, SaysWhatIsFoundOfTheClaimOfEachExperimentOfEachFile) {
+  Page page;
+  for (const double lower : {2.0, 0.5}) {
+    page.begin_file("a");
+    page.add({{"command", "reproduce"},
+              {"lower", lower},
+              {"upper", 2.85},
+              {"parameters",
+               {{"experiment", "kim-tightness, a part"},
+                {"series", "closed form"},
+                {"x", 3}}}});
+  }
+  page.add({{"command", "reproduce"},
+            {"lower", 1.0},
+            {"parameters", {{"experiment", "unheard-of"}}}});
+  const json found = data_of(page.html())["findings"];
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found["0 kim-tightness"].get<std::string>().find("reproduced: "),
+            0u);
+  EXPECT_EQ(
+      found["1 kim-tightness"].get<std::string>().find("NOT reproduced: "), 0u);
 }
 
 TEST(Page, LeavesOutTheSharesOfTheSmallestConstantsWhereThereAreTooMany) {
@@ -101,11 +174,14 @@ TEST(Page, DoesNotTakeForSharesWhatIsNone) {
   EXPECT_TRUE(data["columns"].contains("details.tokens"));
 }
 
-TEST(Page, MakesColumnsOfParametersAndDetails) {
+TEST(Page, MakesColumnsOfInputParametersAndDetails) {
   Page page;
   page.begin_file("a");
-  page.add({{"parameters", {{"x", 3}}}, {"details", {{"y", {{"z", 4}}}}}});
+  page.add({{"input", {{"name", "a.txt"}}},
+            {"parameters", {{"x", 3}}},
+            {"details", {{"y", {{"z", 4}}}}}});
   const json columns = data_of(page.html())["columns"];
+  EXPECT_EQ(columns["input.name"]["all"], "a.txt");
   EXPECT_EQ(columns["parameters.x"]["all"], 3);
   EXPECT_EQ(columns["details.y"]["all"]["z"], 4);
 }

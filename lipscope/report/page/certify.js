@@ -1,57 +1,118 @@
 // ---- certify.js: how many predictions hold, against the size of a change
 
+// log10 of the radius that is proved; null where nothing is.
 const provedLog = (i) =>
     lowerLog(i) ?? (typeof detail(i, "lower_log10") === "number" ? detail(i, "lower_log10") : null);
 
-// Shares of the positions over a radius: those of which the value is at least that (falling), or at most
-// (rising). Positions without a value never are.
-function shareCurve(values, count, falling) {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted.map((x, k) => ({x, y: 100 * (falling ? sorted.length - k : k + 1) / count}));
+// The positions of one model over one text, with the medians of both sides as log10: where nothing is proved
+// the radius is 0, and where no attack was found it is infinite.
+function certifiedGroups(records) {
+  const key = (i) =>
+      JSON.stringify([...["file", "model", "kind", "parameters.split"].map((f) => get(i, f)), textOf(i)]);
+  const groups = [...groupBy(records, key).values()];
+  const several = (f) => new Set(groups.map((all) => plain(f(all[0])))).size > 1;
+  const parts = [
+    [(i) => shortName(get(i, "model")), several((i) => get(i, "model"))],
+    [(i) => plain(get(i, "kind")), several((i) => get(i, "kind")) && !several((i) => get(i, "model"))],
+    [(i) => shortName(textOf(i)), several(textOf)],
+    [(i) => plain(parameter(i, "split")), several((i) => parameter(i, "split"))],
+    [fileName, several((i) => get(i, "file")) && !several((i) => get(i, "model"))],
+  ].filter(([, differs]) => differs);
+  return groups.map((all) => ({
+                      all,
+                      name: parts.map(([name]) => name(all[0])).join(", ") || shortName(get(all[0], "model")),
+                      proved: all.map(provedLog).filter((v) => v !== null),
+                      found: all.map(upperLog).filter((v) => v !== null),
+                      holds: medianLog(all.map((i) => provedLog(i) ?? -Infinity)),
+                      breaks: medianLog(all.map((i) => upperLog(i) ?? Infinity)),
+                    }));
+}
+
+// As certify prints it.
+const radiusShown = (log) => log === -Infinity ? "0" :
+    log === Infinity                           ? "no size that was found" :
+    log < -6                                   ? `10^${log.toFixed(2)}` :
+                                                 shownLog(log, Math.floor(log) < -3 ? 6 : 5);
+
+function certifiedHeadline(records) {
+  const groups = certifiedGroups(records).sort((a, b) => b.holds - a.holds);
+  const [first, second] = groups;
+  const share =
+      `${percent(first.proved.length / first.all.length)} of ${plural(first.all.length, "position")}`;
+  const says = `a radius is proved at ${share}, of median ${
+      radiusShown(first.holds)}; the attack breaks a prediction at a median of ${radiusShown(first.breaks)}`;
+  if (groups.length === 1) return `${capital(says)}.`;
+  const tied = first.holds === second.holds;
+  const who = tied ? `${first.name} and ${second.name} hold` : `${first.name} holds`;
+  const ratio = tied || second.holds === -Infinity ?
+      "" :
+      `; its median radius is ${ratioShown(first.holds, second.holds)} times that of the next, ${
+          second.name}`;
+  return `Of ${count(groups.length)} sets of predictions, ${who} furthest: ${says}${ratio}.`;
+}
+
+// Shares of the positions in percent over log10 of a radius r, both falling:
+//   proved to hold   of which the proved radius is at least r
+//   not broken       of which no change of size r or less is known that breaks them
+function heldCurve(logs, size, ends) {
+  const sorted = [...logs].sort((a, b) => a - b);
+  const points = sorted.map((x, k) => ({x, y: 100 * (sorted.length - k) / size}));
+  return [{x: ends[0], y: 100 * sorted.length / size}, ...points, {x: ends[1], y: 0}];
+}
+function unbrokenCurve(logs, size, ends) {
+  const sorted = [...logs].sort((a, b) => a - b);
+  const points = sorted.map((x, k) => ({x, y: 100 * (size - k - 1) / size}));
+  return [{x: ends[0], y: 100}, ...points, {x: ends[1], y: 100 * (size - sorted.length) / size}];
 }
 
 function certifySection(records) {
-  const groups = groupBy(records, (i) => JSON.stringify(["file", "model", "kind"].map((f) => get(i, f))));
-  const colours = ["below", "above", "whp", "muted"];
-  const curves = [];
-  const words = [];
-  let k = 0;
-  for (const all of groups.values()) {
-    const colourName = colours[k++ % colours.length];
-    const name = groups.size > 1 ? `${get(all[0], "model")}, ` : "";
-    const proved = all.map(provedLog).filter((v) => v !== null);
-    const found = all.map(upperLog).filter((v) => v !== null);
-    const curve = (title, values, falling) => values.length && curves.push({
-      name: name + title,
-      points: shareCurve(values, all.length, falling),
-      colourName,
-      dashed: !falling,
-      dots: 0,
-      stepped: falling ? "after" : "before",
-    });
-    curve("proved to hold", proved, true);
-    curve("changed by an attack", found, false);
-    // what at least half of the positions reach; those without a value never do
-    const half = (values, falling) => {
-      const sorted = [...values].sort((a, b) => (falling ? b - a : a - b));
-      return sorted[Math.ceil(all.length / 2) - 1] ?? null;
-    };
-    const [holds, changes] = [half(proved, true), half(found, false)];
-    words.push(`${name || "in this model "}half of ${plural(all.length, "position")} ${
-        holds === null ? "have no proof" : `are proved to hold within ${shownLog(holds)}`}${
-        changes === null ? "" : `, and half are changed within ${shownLog(changes)}`}`);
-  }
-  if (!curves.length) return null;
+  const groups = certifiedGroups(records);
+  const all = groups.flatMap((g) => [...g.proved, ...g.found]);
+  if (!all.length) return null;
+  const ends = [all.reduce((a, b) => Math.min(a, b)) - 0.05, all.reduce((a, b) => Math.max(a, b)) + 0.05];
+  const curves = groups.flatMap((g, k) => {
+    const name = groups.length > 1 ? `${g.name}: ` : "";
+    const colourName = palette[k % palette.length];
+    return [
+      g.proved.length > 0 && {
+        name: `${name}proved to hold`,
+        points: heldCurve(g.proved, g.all.length, ends),
+        colourName,
+        dots: 0,
+        stepped: "after"
+      },
+      g.found.length > 0 && {
+        name: `${name}not broken by the attack`,
+        points: unbrokenCurve(g.found, g.all.length, ends),
+        colourName,
+        dashed: true,
+        dots: 0,
+        stepped: "before"
+      },
+    ].filter(Boolean);
+  });
+  const words = groups.map(
+      (g) => `${groups.length > 1 ? `${g.name}: ` : ""}median radius proved ${
+          radiusShown(g.holds)}, median radius of the attack ${radiusShown(g.breaks)}, over ${
+          plural(g.all.length, "position")}`);
   return section(
       "certify", "How far predictions hold",
       el("p", null,
-         "After each character of a text the model predicts the next. Within a radius that is proved, no change of the embeddings changes that; an attack looks for the nearest change that does. Between the two curves nothing is known."),
+         "After each character of a text the model predicts the next. Both curves are the share of predictions that stand under every change of a given size: at least those that are proved to hold, at most those that the attack has not broken. Between the two curves nothing is known."),
       curveFigure({
         id: "certify-chart",
-        label: `Shares of positions that hold and that change: ${plural(curves.length, "curve")}`,
+        label: `Shares of positions that hold, from below and from above: ${plural(curves.length, "curve")}`,
         curves,
         x: {log: true, title: "size of the change of the embeddings (Frobenius norm, log scale)"},
-        y: {title: "share of the positions, %"},
+        y: {
+          title: "share of the positions, %",
+          more: {
+            min: 0,
+            max: 104,
+            grace: 0,
+            ticks: {stepSize: 20, callback: (v) => (v > 100 ? null : String(v))}
+          }
+        },
         height: 380,
         caption: `${capital(words.join("; "))}.`,
         head: ["", "radius", "share of the positions"],

@@ -4,8 +4,8 @@
 // rows: [{name, record, lower, whp, upper, upperBy}], all but name as log10 or null
 function rangeFigure({id, label, rows, caption, xTitle = "constant (log scale)"}) {
   const any = (side) => rows.some((r) => r[side] !== null);
-  const most = (r) => r.upper ?? r.whp;
-  const gap = (r) => (r.lower === null || most(r) === null ? null : 10 ** Math.min(most(r) - r.lower, 300));
+  const most = (r) => (r.upper !== null && (r.whp === null || r.upper <= r.whp) ? r.upper : r.whp);
+  const gap = (r) => ratioLog(most(r), r.lower);
   const drawn = rows.slice(0, 120);
   const points = (side, style, radius) => ({
     type: "line",
@@ -30,7 +30,7 @@ function rangeFigure({id, label, rows, caption, xTitle = "constant (log scale)"}
     rows: () => rows.map(
         (r) =>
             [r.name, shownLog(r.lower), shownLog(r.whp), shownLog(r.upper), r.upperBy ?? "–",
-             shown(gap(r), 3)]),
+             shownLog(gap(r), 3)]),
     make: () => ({
       type: "bar",
       data: {
@@ -42,7 +42,9 @@ function rangeFigure({id, label, rows, caption, xTitle = "constant (log scale)"}
           {
             type: "bar",
             label: "gap",
-            data: drawn.map((r) => (gap(r) === null ? null : [r.lower, most(r)])),
+            // through all that is known from above
+            data: drawn.map(
+                (r) => (gap(r) === null ? null : [r.lower, Math.max(r.whp ?? r.upper, r.upper ?? r.whp)])),
             barThickness: 3,
             backgroundColor: colour("line")
           },
@@ -66,7 +68,7 @@ function rangeFigure({id, label, rows, caption, xTitle = "constant (log scale)"}
                   r.whp !== null && `at most ${shownLog(r.whp)}, but for a stated chance`,
                   r.upper !== null &&
                       `at most ${shownLog(r.upper)}, proved${r.upperBy ? ` by ${r.upperBy}` : ""}`,
-                  gap(r) !== null && `above / below: ${shown(gap(r), 3)}`,
+                  gap(r) !== null && `above / below: ${shownLog(gap(r), 3)}`,
                 ].filter(Boolean);
               },
             },
@@ -78,59 +80,6 @@ function rangeFigure({id, label, rows, caption, xTitle = "constant (log scale)"}
 }
 const rangeRow = (i, name) =>
     ({name, lower: lowerLog(i), whp: whpLog(i), upper: upperLog(i), upperBy: get(i, "upper_by")});
-
-// Curves: [{name, points: [{x, y, i}], dashed, dots, line, colour, colours}]; x and y are logarithms where
-// the axis is.
-const palette = ["below", "whp", "above", "muted", "fifth", "sixth"];
-function curveFigure({id, label, curves, x, y, caption, height = 340, legend, head, rows, tip}) {
-  const total = curves.reduce((sum, c) => sum + c.points.length, 0);
-  const lines = curves.map((c, k) => ({
-                             colourName: palette[k % palette.length],
-                             ...c,
-                             points: thinned(c.points, Math.ceil(drawnAtMost / Math.max(1, curves.length)))
-                           }));
-  const drawn = lines.reduce((sum, c) => sum + c.points.length, 0);
-  const keys = lines.filter((c) => !c.quiet)
-                   .map(
-                       (c) =>
-                           el("span", null, el("i", {
-                                class: c.line === false ? "side" :
-                                    c.dashed            ? "key dashed" :
-                                                          "key",
-                                vars: {color: `var(--${c.colourName})`}
-                              }),
-                              c.name));
-  return figure({
-    id, label, height, legend: [...(legend ?? []), ...keys], head, rows,
-    caption: [caption, thinnedWords(drawn, total)],
-    make: () => ({
-      type: "scatter",
-      data: {
-        datasets: lines.map((c) => ({
-          label: c.name, data: c.points, showLine: c.line ?? true, stepped: c.stepped ?? false, borderDash: c.dashed ? [5, 4] : [],
-          borderColor: colour(c.colourName), borderWidth: 1.75,
-          backgroundColor: c.colours ? c.points.map(c.colours) : colour(c.colourName),
-          pointRadius: c.dots ?? 3, pointHoverRadius: (c.dots ?? 3) + 3, pointHitRadius: c.dots === 0 ? 0 : 6, pointBorderWidth: 0,
-        })),
-      },
-      options: {
-        interaction: { mode: "nearest", intersect: true },
-        scales: { x: x.log ? logAxis(x.title) : linearAxis(x.title, x.whole), y: y.log ? logAxis(y.title) : linearAxis(y.title) },
-        plugins: {
-          tooltip: {
-            callbacks: {
-              label: (item) => tip?.(item.raw, item.dataset.label) ?? [
-                item.dataset.label,
-                `${x.title}: ${x.log ? shownLog(item.raw.x) : shown(item.raw.x)}`,
-                `${y.title}: ${y.log ? shownLog(item.raw.y) : shown(item.raw.y)}`,
-              ],
-            },
-          },
-        },
-      },
-    }),
-  });
-}
 
 // The constants of one layer or head against the length, coloured by the radius of their sequences.
 function growthFigure(records, fit) {

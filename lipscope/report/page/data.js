@@ -49,14 +49,18 @@ function contradicts(i) {
       [whpLog(i), upperLog(i)].some((up) => up !== null && low > up + 1e-6 * Math.max(1, Math.abs(up)));
 }
 
-// record → where its worst change sits: {tokens or null, input, output}, shares from 0 to 1
+// record → where its worst change sits: {tokens or null, input, output, flow}. Shares go from 0 to 1.
+// flow[i][j] is the part that comes out at token i on account of token j, or flow is null.
 const shares = new Map(data.shares.map(
-    ([record, text, input, output]) =>
+    ([record, text, input, output, flow]) =>
         [record,
          {
            tokens: data.texts[text],
            input: input.map((s) => s / 1e4),
-           output: output.length ? output.map((s) => s / 1e4) : null
+           output: output.length ? output.map((s) => s / 1e4) : null,
+           flow: flow.length ?
+               input.map((_, i) => flow.slice(i * input.length, (i + 1) * input.length).map((s) => s / 1e4)) :
+               null
          },
 ]));
 
@@ -81,10 +85,20 @@ function best(records, score) {
   return found;
 }
 
+// The rule of lipscope/report/median.h: of an even number of values, the mean of the two middle ones.
 function median(values) {
-  const sorted = [...values].sort((a, b) => a - b);
+  const [low, high] = middle(values);
+  return low === high || high === Infinity ? high : low / 2 + high / 2;
+}
+// log10 of the median of numbers of which log10 is given; -Infinity is that of 0.
+function medianLog(logs) {
+  const [low, high] = middle(logs);
+  return low === high || high === Infinity ? high : high + Math.log10((1 + 10 ** (low - high)) / 2);
+}
+function middle(values) {
+  const sorted = [...values].sort((a, b) => (a > b) - (a < b));
   const half = sorted.length >> 1;
-  return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+  return [sorted[sorted.length % 2 ? half : half - 1], sorted[half]];
 }
 
 const distinct = (records, field) => [...new Set(records.map((i) => get(i, field)))];
@@ -92,15 +106,34 @@ const distinct = (records, field) => [...new Set(records.map((i) => get(i, field
 const inOrder = (values) => [...values].sort(
     (a, b) => (typeof b === "number") - (typeof a === "number") || (a > b) - (a < b));
 
-// Measurements that can stand in one figure: the same map of the same model.
+// Which text, file or tensor a record read, in words; null where it does not say.
+function textOf(i) {
+  const names = [get(i, "input.name"), parameter(i, "text"), get(i, "input.from")];
+  return names.find((v) => typeof v === "string" && v !== "") ?? null;
+}
+
+// Measurements that can stand in one figure: the same map of the same model over the same text, with the same
+// parameters. How much was recorded of the tokens and which bound was proved do not part them.
 const viewFields = ["file", "model", "map", "kind", "mask", "norm", "scope", "dtype", "seed"];
-const viewKey = (i) => JSON.stringify(viewFields.map((f) => get(i, f)));
+const partingParameters = [...columns.keys()].filter(
+    (f) => f.startsWith("parameters.") && !["parameters.tokens", "parameters.certificate"].includes(f) &&
+        !("all" in data.columns[f]));
+const viewKey = (i) => JSON.stringify(
+    [...viewFields.map((f) => get(i, f)), textOf(i), ...partingParameters.map((f) => get(i, f))]);
 const measured = allRecords.filter((i) => get(i, "command") === "measure");
 const views = [...groupBy(measured, viewKey).values()];
 
-// Growth fits of a view, by layer and head.
+// Growth fits of a view, by layer and head. A fit that does not name its text belongs to the only one there
+// is.
 function fitsOf(view) {
   if (!view.length) return [];
+  const like = (g, i) => viewFields.every((f) => (g[f] ?? null) === get(i, f)) &&
+      partingParameters.every(
+          (f) => JSON.stringify(g.parameters?.[f.slice("parameters.".length)] ?? null) ===
+              JSON.stringify(get(i, f)));
+  const textIn = (g) => g.input?.name ?? g.input?.from ?? null;
   return data.growth.filter(
-      (g) => viewFields.every((f) => (g[f] ?? null) === get(view[0], f)) && typeof g.exponent === "number");
+      (g) => typeof g.exponent === "number" && like(g, view[0]) &&
+          (textIn(g) === null ? views.filter((v) => like(g, v[0])).length === 1 :
+                                textIn(g) === textOf(view[0])));
 }

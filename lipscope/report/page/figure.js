@@ -4,19 +4,22 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
 
 // A table for those who do not see the chart, or want its numbers.
 function numbers(head, rows, most = 200) {
-  return el(
-      "div", {class: "scroll small", tabindex: 0, role: "region", "aria-label": "The numbers of the figure"},
-      el("table", null, el("thead", null, el("tr", null, head.map((h) => el("th", {scope: "col"}, h)))),
-         el("tbody", null,
-            rows.slice(0, most).map((row) => el("tr", null, row.map((c) => el("td", null, c)))))),
-      rows.length > most && el("p", null, `${count(rows.length - most)} more are in the table of records.`));
+  return [
+    scrollBox(
+        {class: "small", tabindex: 0, role: "region", "aria-label": "The numbers of the figure"},
+        el("table", null, el("thead", null, el("tr", null, head.map((h) => el("th", {scope: "col"}, h)))),
+           el("tbody", null,
+              rows.slice(0, most).map((row) => el("tr", null, row.map((c) => el("td", null, c))))))),
+    rows.length > most && el("p", null, `${count(rows.length - most)} more are in the table of records.`)
+  ].flat()
+      .filter(Boolean);
 }
 
 // The numbers are made when they are asked for.
 function asTable(head, rows) {
   const box = el("details", null, el("summary", null, "The numbers as a table"));
   box.addEventListener(
-      "toggle", () => box.open && box.children.length === 1 && box.append(numbers(head, rows())),
+      "toggle", () => box.open && box.children.length === 1 && box.append(...numbers(head, rows())),
       {once: false});
   return box;
 }
@@ -34,7 +37,8 @@ function figure({id, label, height, legend, caption, head, rows, make}) {
   waiting.push(() => canvas.isConnected && new Chart(canvas, styled(make())));
   return el(
       "figure", null, legend && el("ul", {class: "legend"}, legend.map((l) => el("li", null, l))), plot,
-      caption && el("figcaption", null, caption), rows && asTable(head, rows));
+      caption && el("figcaption", null, caption), saveButton(() => chartSvg(canvas), id),
+      rows && asTable(head, rows));
 }
 
 function styled(config) {
@@ -103,6 +107,8 @@ const linearAxis = (title, whole = false) => ({
 // Lines across a chart at given values of an axis, each with its name.
 const marks = (axis, lines) => ({
   id: "marks",
+  axis,
+  lines,
   afterDatasetsDraw(chart) {
     const {ctx, chartArea: area, scales} = chart;
     ctx.save();

@@ -24,33 +24,63 @@ function chooser(title, groups, nameOf, draw) {
 }
 
 const questionFields = ["file", "model", "layer", "head", "map", "kind", "mask", "norm", "scope"];
-const questionKey = (i, more = []) => JSON.stringify([...questionFields, ...more].map((f) => get(i, f)));
+const questionKey = (i, more = []) =>
+    JSON.stringify([...[...questionFields, ...more].map((f) => get(i, f)), textOf(i)]);
 const radiusWords = (i) =>
     (num(i, "radius_max") === null ? "" : `, radius ${shown(num(i, "radius_max"), 3)}`);
 const questionWords = (i) => `${placeOf(i)}, ${kindWords[get(i, "kind")] ?? get(i, "kind")}, norm ${
     get(i, "norm")}, n = ${get(i, "n") ?? "any"}${radiusWords(i)}`;
 
+// What is asked of a bound: a place, a length and a radius. Bounds that hold everywhere stand beside those of
+// every radius. [{i: the best, all: from the best on}]
+function boundQuestions(records) {
+  const known = records.filter((i) => upperLog(i) !== null);
+  const fields = ["file", "model", "layer", "head", "map", "kind", "mask", "norm", "n"];
+  return [...groupBy(known, (i) => JSON.stringify(fields.map((f) => get(i, f)))).values()].flatMap((same) => {
+    const everywhere = same.filter((i) => get(i, "scope") === "everywhere");
+    const within = groupBy(
+        same.filter((i) => get(i, "scope") !== "everywhere"),
+        (i) => JSON.stringify([get(i, "radius_max"), get(i, "scope")]));
+    return (within.size ? [...within.values()] : [[]]).map((ball) => {
+      const all = [...ball, ...everywhere].sort((a, b) => upperLog(a) - upperLog(b));
+      return {i: all[0], asked: ball[0] ?? all[0], all};
+    });
+  });
+}
+
+function boundHeadline(records) {
+  const questions = boundQuestions(records);
+  if (!questions.length) {
+    const most = best(records, lowerLog);
+    return most === null ?
+        "Nothing is bounded here." :
+        `No bound holds over all inputs: ${placeOf(most)} reacts ${times(num(most, "lower"))}${
+            log10Of(parameter(most, "t")) === null ?
+                "" :
+                ` at t = ${shown(parameter(most, "t"))}`}, and more beyond.`;
+  }
+  const asked = (q) => `${placeOf(q.asked)}, n = ${plain(get(q.asked, "n") ?? "any")}${radiusWords(q.asked)}`;
+  const by = (q) => (get(q.i, "upper_by") ? `, ${plain(get(q.i, "upper_by"))}` : "");
+  questions.sort((a, b) => upperLog(a.i) - upperLog(b.i));
+  const [low, high] = [questions[0], questions.at(-1)];
+  if (questions.length === 1)
+    return `No small change comes out more than ${shownLog(upperLog(low.i))} times as large (${asked(low)}${
+        by(low)}), ${scopeWords(get(low.i, "scope"))}.`;
+  return `Of ${count(questions.length)} questions, the best bounds go from ${shownLog(upperLog(low.i))} (${
+      asked(low)}${by(low)}) to ${shownLog(upperLog(high.i))} (${asked(high)}${by(high)}).`;
+}
+
 function boundSection(records) {
-  const groups = groupBy(
-      records.filter((i) => upperLog(i) !== null),
-      (i) => questionKey(i, ["n"]).concat(num(i, "radius_max") === null ? "" : get(i, "radius_max")));
-  // bounds that hold everywhere stand beside those over a ball
-  const merged = groupBy([...groups.values()].flat(), (i) => JSON.stringify([
-    "file", "model", "layer", "head", "map", "kind", "mask", "norm", "n"
-  ].map((f) => get(i, f))));
+  const merged = new Map(boundQuestions(records).map((q, k) => [k, [q.asked, ...q.all]]));
   if (!merged.size) return witnessSection(records);
   return section(
       "bounds", "Bounds from above",
       el("p", null,
          "What the constant can never exceed, for any input in the scope of the bound. Each bar is a theorem; the shortest is the best."),
-      chooser("Of", merged, questionWords, (all) => {
-        const sorted = [...all].sort((a, b) => upperLog(a) - upperLog(b)).slice(0, 60);
-        const bars = sorted.map(
+      chooser("Of", merged, questionWords, ([asked, ...all]) => {
+        const bars = all.slice(0, 60).map(
             (i, k) => ({
-              name: `${get(i, "upper_by") ?? "bound"}${
-                  distinct(all, "radius_max").length > 1 && num(i, "radius_max") !== null ?
-                      `, R = ${shown(num(i, "radius_max"), 3)}` :
-                      ""}`,
+              name: plain(get(i, "upper_by") ?? "bound"),
               log: upperLog(i),
               best: k === 0,
               note:
@@ -63,7 +93,7 @@ function boundSection(records) {
           label: `Bounds by name, best ${bars[0].name}`,
           bars,
           caption:
-              `${capital(questionWords(all[0]))}. Best: ${bars[0].name}, at most ${shownLog(bars[0].log)}.`
+              `${capital(questionWords(asked))}. Best: ${bars[0].name}, at most ${shownLog(bars[0].log)}.`
         });
       }));
 }
@@ -104,8 +134,24 @@ function startsOf(all) {
   return all.map((i) => ({name: get(i, "lower_by") ?? "–", before: null, after: lowerLog(i)}));
 }
 
+const searchKey = (i) => questionKey(i, ["n", "radius_max"]);
+
+function searchHeadline(records) {
+  const found = best(records, lowerLog);
+  if (found === null) return "Nothing was found.";
+  const same = records.filter((i) => searchKey(i) === searchKey(found) && upperLog(i) !== null);
+  const up = best(same, (i) => -upperLog(i));
+  const questions = new Set(records.map(searchKey)).size;
+  return `${
+      questions > 1 ? `The largest of ${count(questions)} searches: the` : "The"} worst input found reacts ${
+      times(num(found, "lower"))} (${placeOf(found)}, n = ${plain(get(found, "n"))}${radiusWords(found)})${
+      up === null ? "; nothing bounds it from above." :
+                    `; none can react more than ${shownLog(upperLog(up))} times, above / below ${
+                        ratioShown(upperLog(up), lowerLog(found))}.`}`;
+}
+
 function searchSection(records) {
-  const groups = groupBy(records, (i) => questionKey(i, ["n", "radius_max"]));
+  const groups = groupBy(records, searchKey);
   return section(
       "search", "Search for the worst input",
       el("p", null,
@@ -138,8 +184,8 @@ function searchSection(records) {
               el("p", null,
                  `The worst input found reacts ${times(num(found, "lower"))}${
                      get(found, "lower_by") ? ` (${get(found, "lower_by")})` : ""}` +
-                     (up !== null ? `; none can react more than ${shownLog(up)} times: ${
-                                        shown(10 ** Math.min(up - lowerLog(found), 300), 3)} times as much.` :
+                     (up !== null ? `; none can react more than ${shownLog(up)} times: above / below ${
+                                        ratioShown(up, lowerLog(found))}.` :
                                     ".")),
           curveFigure({
             id: "search-chart",
@@ -191,76 +237,42 @@ function anySection(command, records) {
                  }));
 }
 
-// An experiment of `reproduce`: series over one variable (docs/records.md).
-function experimentSection(name, records) {
-  const head = records.find((i) => typeof detail(i, "title") === "string") ?? null;
-  const about = Object.fromEntries(["title", "explanation", "y_name", "log_x", "log_y"].map(
-      (f) => [f, head === null ? null : detail(head, f)]));
-  const xName = records.map((i) => parameter(i, "x_name")).find((x) => typeof x === "string") ?? "x";
-  const [logX, logY] = [about.log_x === true, about.log_y === true];
-  const scaled = (v, log) => (v === null ? null : log ? log10Of(v) : v);
-  const curves = [];
-  let k = 0;
-  for (const [series, all] of groupBy(records, (i) => plain(parameter(i, "series")))) {
-    const colourName = palette[k % palette.length];
-    const points = (yOf) => all.map((i) => {
-                                 const x = parameter(i, "x");
-                                 return {x: typeof x === "number" ? scaled(x, logX) : null, y: yOf(i), i};
-                               })
-                                .filter((p) => p.x !== null && p.y !== null)
-                                .sort((a, b) => a.x - b.x);
-    const [low, up, value] = [
-      points((i) => scaled(num(i, "lower"), logY)), points((i) => (logY ? upperLog(i) : num(i, "upper"))),
-      points((i) => scaled(num(i, "value"), logY))
-    ];
-    if (low.length || up.length || value.length) ++k;
-    const label = series === "–" ? name : series;
-    // several points above one x are a cloud, not a curve; a fit goes through it
-    const cloud = low.some((p, j) => j > 0 && p.x === low[j - 1].x);
-    if (low.length)
-      curves.push({
-        name: up.length ? `${label}, from below` : label,
-        points: low,
-        colourName,
-        line: !cloud,
-        dots: low.length > 80 ? 2 : 3
-      });
-    // a loss is on neither side
-    if (value.length) curves.push({name: label, points: value, colourName, dots: value.length > 80 ? 2 : 3});
-    const fit = data.growth.find(
-        (g) => plain(g.parameters?.experiment ?? null) === name && plain(g.parameters.series) === series);
-    if (fit && logX && logY && low.length)
-      curves.push({
-        name: `${label}: ${shown(fit.constant, 3)}·${xName}^${shown(fit.exponent, 2)}`,
-        points: [low[0], low.at(-1)].map(({x}) => ({x, y: Math.log10(fit.constant) + fit.exponent * x})),
-        colourName,
-        dots: 0
-      });
-    if (up.length)
-      curves.push({
-        name: low.length ? `${label}, from above` : `${label} (from above)`,
-        points: up,
-        colourName,
-        dashed: true,
-        dots: 2
-      });
-  }
-  if (!curves.length) return null;
-  const id = `experiment-${records[0]}`;
-  return section(
-      id, about.title ?? name, typeof about.explanation === "string" && el("p", null, about.explanation),
-      curveFigure({
-        id: `${id}-chart`,
-        label: `${about.title ?? name}: ${plural(curves.length, "curve")}`,
-        curves,
-        x: {log: logX, title: xName},
-        y: {log: logY, title: typeof about.y_name === "string" ? about.y_name : "constant"},
-        height: 380,
-        head: ["series", xName, "value"],
-        rows: () => curves.flatMap(
-            (c) => c.points.map(
-                (p) => [c.name, logX ? shownLog(p.x) : shown(p.x), logY ? shownLog(p.y) : shown(p.y)]))
-      }));
+// Error from below and its bound: how exactly inputs came back.
+function invertHeadline(records) {
+  const counted = (f) =>
+      records.reduce((sum, i) => sum + (typeof detail(i, f) === "number" ? detail(i, f) : 0), 0);
+  const back = records.filter(converged).length;
+  const [error, bound] = [best(records, lowerLog), best(records, upperLog)];
+  const all = records.filter((i) => upperLog(i) !== null).length === records.length;
+  const texts = records.every((i) => typeof detail(i, "recovered") === "number");
+  const what = texts ? `${count(counted("recovered"))} of ${
+                           plural(
+                               records.reduce((sum, i) => sum + (num(i, "n") ?? 0), 0),
+                               "character")} came back, ${count(counted("proved"))} of them proved` :
+                       `${count(back)} of ${plural(records.length, "input")} came back`;
+  const largest = records.length > 1 ? "the largest error" : "the error";
+  return `${what}${error === null ? "" : `; ${largest} is ${shownLog(lowerLog(error), 3)}`}${
+      bound === null ? "; nothing is proved of the error" :
+          all        ? `${error === null ? `; ${largest} is` : ", and"       } at most ${
+                    shownLog(upperLog(bound), 3)} is proved` :
+                       "; it is bounded for some of them alone"       }.`;
+}
+
+// Any other: the largest constant, beside what is known of it from above.
+function anyHeadline(records) {
+  const low = best(records, lowerLog);
+  const up = best(records, (i) => (upperLog(i) === null ? null : -upperLog(i)));
+  const far = low === null ? null : leastAbove(low);
+  const several = records.filter((i) => lowerLog(i) !== null).length;
+  if (low !== null)
+    return `${several > 1 ? `Largest of ${count(several)}: ` : ""}${placeOf(low)}, ${inputWords(low)}: ${
+        get(low, "norm") === "w2" ? "two close measures can come out" : "a small change can come out"} ${
+        times(num(low, "lower"))} as ${get(low, "norm") === "w2" ? "far apart" : "large"}${
+        far === null ? ". Nothing is known from above." :
+                       `, and at most ${shownLog(far.log)} times, ${far.words}.`}`;
+  return up !== null ? `${capital(placeOf(up))}: no small change comes out more than ${
+                           shownLog(upperLog(up))} times as large.` :
+                       "These records have no constants.";
 }
 
 function otherSections() {
@@ -269,8 +281,9 @@ function otherSections() {
   const rest = groupBy(
       allRecords.filter((i) => !own.has(i) && get(i, "command") !== "measure"),
       (i) => plain(get(i, "command")));
-  const sections = [...groupBy(experiments, (i) => plain(parameter(i, "experiment")))].map(
-      ([name, records]) => experimentSection(name, records));
+  const sections = [...groupBy(experiments, (i) => `${get(i, "file")} ${experimentName(i)}`).values()].map(
+      (records) => experimentSection(experimentName(records[0]), records));
+  sections.unshift(runsSection(allRecords.filter(isTraining)));
   for (const [command, records] of rest)
     sections.push(
         command === "bound"       ? boundSection(records) :

@@ -1,7 +1,20 @@
 // ---- page.js: the page from top to bottom
 
-// what is a constant: a radius of `certify` is none
-const constants = allRecords.filter((i) => get(i, "command") !== "certify");
+const isTraining = (i) => get(i, "command") === "train";
+const isExperiment = (i) => parameter(i, "experiment") !== null && !isTraining(i);
+
+// What was found, by command; the first that has records speaks at the top of the page.
+const headlines = [
+  [(i) => get(i, "command") === "certify", certifiedHeadline],
+  [isTraining, trainedHeadline],
+  [isExperiment, reproducedHeadline],
+  [(i) => get(i, "command") === "search", searchHeadline],
+  [(i) => get(i, "command") === "bound", boundHeadline],
+  [(i) => get(i, "command") === "invert", invertHeadline],
+  [() => true, anyHeadline],
+];
+// what a reader may want explained
+const constants = allRecords.filter((i) => !["certify", "train", "invert"].includes(get(i, "command")));
 
 function otherHero() {
   if (!data.count)
@@ -10,43 +23,36 @@ function otherHero() {
       el("p", {class: "lede"}, "The file has no records. ",
          el("code", null, "lipscope measure --out FILE.jsonl"), " makes some.")
     ];
-  const about = allRecords.map((i) => detail(i, "title")).find((t) => typeof t === "string") ??
-      (constants.length ? null : "How far the predictions of a model hold");
-  const low = best(constants, lowerLog);
-  const up = best(constants, (i) => (upperLog(i) === null ? null : -upperLog(i)));
-  const words = about ??
-      (low !== null ?
-           `${capital(placeOf(low))}: a small change can come out ${times(num(low, "lower"))} as large.` :
-           up !== null ? `${capital(placeOf(up))}: no small change comes out more than ${
-                             shownLog(upperLog(up))} times as large.` :
-                         "These records have no constants.");
-  const i = low ?? up ?? 0;
+  const [mine, words] = headlines.find(([of]) => allRecords.some(of));
+  const models = distinct(allRecords, "model").filter(Boolean).slice(0, 4);
+  const texts = [...new Set(allRecords.map(textOf))].filter((t) => t !== null).slice(0, 4);
   return [
-    el("h1", null, words),
+    el("h1", null, words(allRecords.filter(mine))),
     el("p", {class: "lede"},
-       `${plural(data.count, "record")} of ${listed(distinct(allRecords, "command").map(plain))}, ${
-           plain(get(i, "model") || distinct(allRecords, "model").find(Boolean) || null)}.`),
-    !about && (low !== null || up !== null) &&
-        el("dl", {class: "facts"}, el("div", null, el("dt", null, "Where"), el("dd", null, questionWords(i))),
-           el("div", null, el("dt", null, "How sure"),
-              el("dd", null,
-                 low !== null ? howSure(low) :
-                                [el("p", null, el("i", {class: "side above"}),
-                                    `Proved${get(up, "upper_by") ? ` (${get(up, "upper_by")})` : ""}, ${
-                                        scopeWords(get(up, "scope"))}.`)])))
+       `${plural(data.count, "record")} of ${listed(distinct(allRecords, "command").map(plain))}${
+           models.length ? `: ${listed(models.map(plain))}` :
+                           ""}${texts.length ? `, over ${listed(texts)}` : ""}.`),
   ];
 }
 
 function viewName(view) {
   const i = view[0];
   const differs = (f) => new Set(views.map((v) => plain(get(v[0], f)))).size > 1;
-  const parts =
-      viewFields.filter(differs).map((f) => (f === "file" ? fileName(i) : `${f} ${plain(get(i, f))}`));
+  const parts = [...viewFields, ...partingParameters].filter(differs).map(
+      (f) =>
+          (f === "file"      ? fileName(i) :
+               f === "model" ? shortName(get(i, f)) :
+                               `${nameOf(f)} ${plain(get(i, f))}`));
+  if (new Set(views.map((v) => textOf(v[0]))).size > 1) parts.push(shortName(textOf(i) ?? "text unknown"));
   return `${parts.join(", ")} (${count(view.length)})`;
 }
 
 function provenanceSection() {
-  const all = (field) => distinct(allRecords, field).filter((v) => v !== null && v !== "").map(plain);
+  // those that only describe a figure know who wrote them as well
+  const all =
+      (field) => [...new Set([...distinct(allRecords, field), ...data.figures.map((f) => f[field] ?? null)])]
+                     .filter((v) => v !== null && v !== "")
+                     .map(plain);
   const few = (values) =>
       (values.length > 8 ? [...values.slice(0, 8), `${count(values.length - 8)} more`] : values).join(", ");
   const dates = [
@@ -56,6 +62,7 @@ function provenanceSection() {
     ["Measured on", few(all("machine"))],
     ["lipscope", few(all("version"))],
     ["Model", few(all("model"))],
+    ["Text", few([...new Set(allRecords.map(textOf))].filter((t) => t !== null))],
     ["SHA-256 of the weights", few(all("model_sha256"))],
     ["Seed", few(all("seed"))],
     ["Passes in", few(all("dtype"))],
@@ -116,8 +123,12 @@ function render() {
   document.getElementById("main").replaceChildren(
       ...[isCompare && compareSection(),
           chooseView,
-          ...(views.length ? [heatSection(render), textSection(render), growthSection(render), gapSection()] :
-                             []),
+          ...(views.length ?
+                  [
+                    heatSection(render), topTenSection(), textSection(render), multiplesSection(render),
+                    growthSection(render), gapSection()
+                  ] :
+                  []),
           ...otherSections(),
           oldTable ?? recordsSection(),
           provenanceSection(),

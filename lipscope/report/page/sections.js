@@ -11,12 +11,7 @@ const state = {
   record: null
 };
 const at = (layer, head) => state.view.filter((i) => get(i, "layer") === layer && get(i, "head") === head);
-const byPlace = () => groupBy(state.view, (i) => `${get(i, "layer")} ${get(i, "head")}`);
-const worst = (records) => best(records, (i) => num(i, "lower")) ?? records[0];
-function worstOfView(view) {
-  const whole = view.filter((i) => get(i, "head") === "all" && num(i, "lower") !== null);
-  return worst(whole.length ? whole : view);
-}
+const byPlace = () => groupBy(state.view, placeKey);
 
 function look(view) {
   state.view = view;
@@ -32,97 +27,18 @@ function focus(layer, head) {
   state.record = worst(here.filter((i) => shares.has(i)).length ? here.filter((i) => shares.has(i)) : here);
 }
 
-// ---- the first screen, in words
-
-function howSure(i) {
-  const [low, w, up] = [lowerLog(i), whpLog(i), upperLog(i)];
-  const over = (log) =>
-      (low === null ? "" : `, ${shown(10 ** Math.min(log - low, 300), 3)} times what was measured`);
-  const delta = num(i, "delta");
-  return [
-    low !== null &&
-        el("p", null, el("i", {class: "side below"}), el("b", null, `At least ${shownLog(low)}`),
-           `: a change that does it was found and checked in f64${
-               converged(i) ? "" : "; the search for a worse one was cut short"}.`),
-    w !== null && (up === null || w < up) &&
-        el("p", null, el("i", {class: "side whp"}), el("b", null, `At most ${shownLog(w)}`),
-           `, but for a chance of ${shown(delta)} over the random start.`),
-    up !== null &&
-        el("p", null, el("i", {class: "side above"}), el("b", null, `At most ${shownLog(up)}`),
-           `, proved${get(i, "upper_by") ? ` (${get(i, "upper_by")})` : ""}${over(up)}.`),
-    w === null && up === null &&
-        el("p", null, "Nothing was said from above: a worse change may exist at this input. ",
-           el("code", null, "--enclose 1.05"), " says how much worse at most."),
-  ];
-}
-
-function measuredWords(view) {
-  const i = view[0];
-  const layers = distinct(view, "layer").filter((l) => l !== null).length;
-  const heads = distinct(view, "head").filter((h) => h !== "all").length;
-  const n = view.map((k) => num(k, "n")).filter((x) => x !== null);
-  const [least, most] =
-      [n.reduce((a, b) => Math.min(a, b), Infinity), n.reduce((a, b) => Math.max(a, b), -Infinity)];
-  const of = [
-    layers && plural(layers, "layer"), heads && plural(heads, "head") + (layers ? " each" : "")
-  ].filter(Boolean);
-  const open = view.filter((k) => !converged(k)).length;
-  return `${plural(view.length, "constant")} of ${of.length ? `${listed(of)} of ` : ""}${
-             get(i, "model") ??
-             "a model without a name"}, ${mapWords[get(i, "map")] ?? `map ${get(i, "map")}`}; ` +
-      `${kindWords[get(i, "kind")] ?? get(i, "kind")}, ${maskWords(get(i, "mask"))}, norm ${
-             get(i, "norm")}, ${scopeWords(get(i, "scope"))} of ` +
-      `${least === most ? count(most) : `${count(least)} to ${count(most)}`} tokens. ` +
-      (open ? `${count(open)} did not converge: their numbers hold, but worse may be found.` :
-              "All converged.");
-}
-
-function measuredHero() {
-  const i = worstOfView(state.view);
-  const lower = num(i, "lower");
-  const several = distinct(state.view.filter((k) => get(k, "head") === get(i, "head")), "layer").length > 1 ||
-      distinct(state.view, "head").length > 1;
-  const s = shares.get(i);
-  const by = lower === null ? "by an unknown amount" : el("span", {class: "number"}, times(lower));
-  return [
-    el("h1", null,
-       several ? `${capital(placeOf(i))} reacts most: a small change of its input can come out ` :
-                 `${capital(placeOf(i))}: a small change of its input can come out `,
-       by, lower === null ? "." : " as large."),
-    el("p", {class: "lede"}, measuredWords(state.view)),
-    el("dl", {class: "facts"},
-       el("div", null, el("dt", null, "Where"),
-          el("dd", null,
-             el("p", null, el("b", null, capital(placeOf(i))),
-                `, at sample ${get(i, "sample") ?? "–"} of ${plural(num(i, "n") ?? 0, "token")}.`),
-             several && el("p", null, runnersUp(i)))),
-       el("div", null, el("dt", null, "Which words"),
-          el("dd", null,
-             s ?
-                 [
-                   el("p", null, "The worst change goes in mostly through"),
-                   el("ul", null, topWords(s, "input")), s.output && el("p", null, "and comes out mostly at"),
-                   s.output && el("ul", null, topWords(s, "output")),
-                   el("p", {class: "muted"}, el("a", {href: "#text"}, "See it in the text"))
-                 ] :
-                 el("p", {class: "muted"}, "Not recorded. ", el("code", null, "measure --tokens"),
-                    " does."))),
-       el("div", null, el("dt", null, "How sure"), el("dd", null, howSure(i)))),
-  ];
-}
-
-function runnersUp(top) {
-  const same = state.view.filter((i) => get(i, "head") === get(top, "head"));
-  const groups =
-      [...groupBy(same, (i) => get(i, "layer")).values()].map(worst).filter((i) => num(i, "lower") !== null);
-  const rest = groups.sort((a, b) => num(b, "lower") - num(a, "lower")).slice(1, 3);
-  const last = groups.at(-1);
-  if (!rest.length) return null;
-  return `Then ${listed(rest.map((i) => `${placeOf(i)} (${shown(num(i, "lower"), 3)})`))}` +
-      (groups.length > 3 ? `; least, ${placeOf(last)} (${shown(num(last, "lower"), 3)}).` : ".");
-}
-
 // ---- the sections
+
+// The layer alone.
+function layerControl(refresh) {
+  const layers = inOrder(distinct(state.view, "layer"));
+  return layers.length > 1 &&
+      el("div", {class: "controls"},
+         selection("Layer", layers.map((l) => ({name: `layer ${l}`, value: l})), state.layer, (l) => {
+           focus(l, state.head);
+           refresh();
+         }));
+}
 
 function focusControls(refresh, more = []) {
   const layers = inOrder(distinct(state.view, "layer"));
@@ -154,6 +70,7 @@ function heatSection(refresh) {
     if (num(i, "lower") === null) continue;
     cells.set(key, {
       value: num(i, "lower"),
+      words: three(num(i, "lower")),
       title: `${capital(placeOf(i))}: ${shown(num(i, "lower"))} at ${
           plural(num(i, "n") ?? 0, "token")}, sample ${get(i, "sample")}`
     });
@@ -163,11 +80,11 @@ function heatSection(refresh) {
       el("p", null,
          "The largest constant measured for each, from below. Choose one to look at it in the figures that follow."),
       heatMap({
+        id: "map",
         label: "Largest measured constant by layer and head",
         layers,
         heads,
         cells,
-        of: three,
         pressed: `${state.layer} ${state.head}`,
         press: (l, h) => {
           focus(l, h);
@@ -202,6 +119,7 @@ function textSection(refresh) {
                     refresh();
                   })),
       here.length ? passages(state.record) : el("p", null, "The tokens were not recorded here."),
+      here.length > 0 && flowFigure(state.record),
       left > 0 &&
           el("p", null,
              `The page holds the tokens of ${count(data.shares.length)} of ${
@@ -270,7 +188,8 @@ function gapSection() {
         id: "gap-chart",
         label: "Constants from below and from above by layer",
         rows,
-        caption: "The numbers hold at these inputs and say nothing of others."
+        caption:
+            "The numbers hold at these inputs and say nothing of others. Ratios are above / below, at least 1."
       }),
       bounds.length > 0 && el("p", null, boundWords(bounds)));
 }

@@ -46,10 +46,9 @@ function csv() {
       "\r\n";
 }
 
-function download() {
-  const link = el(
-      "a",
-      {href: URL.createObjectURL(new Blob([csv()], {type: "text/csv"})), download: "lipscope-records.csv"});
+// A file for whoever reads the page, without asking the network.
+function handOut(content, name, type) {
+  const link = el("a", {href: URL.createObjectURL(new Blob([content], {type})), download: name});
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
@@ -83,11 +82,10 @@ function recordsSection() {
           el("th", {scope: "col", "aria-sort": "none"},
              el("button", {type: "button", "data-field": f, on: {click: () => sortBy(f)}},
                 titles[f] ?? nameOf(f))));
-  const grid =
-      el("div",
-         {id: "grid", class: "scroll", tabindex: 0, role: "region", "aria-label": "All records, scrollable"},
-         el("table", {"aria-rowcount": data.count + 1},
-            el("thead", null, el("tr", {"aria-rowindex": 1}, heads)), body));
+  const [grid, hint] = scrollBox(
+      {id: "grid", tabindex: 0, role: "region", "aria-label": "All records, scrollable"},
+      el("table", {"aria-rowcount": data.count + 1}, el("thead", null, el("tr", {"aria-rowindex": 1}, heads)),
+         body));
 
   function row(k) {
     const i = order[k];
@@ -154,7 +152,12 @@ function recordsSection() {
                             [k > 0 && ", ", `${nameOf(f)} `, el("span", {class: "mono"}, plain(get(0, f)))]),
                 ".")),
       el("div", {class: "controls"},
-         el("button", {type: "button", id: "csv", on: {click: download}}, "Download as CSV")),
-      grid);
+         el("button", {
+           type: "button",
+           id: "csv",
+           on: {click: () => handOut(csv(), "lipscope-records.csv", "text/csv")}
+         },
+            "Download as CSV")),
+      grid, hint);
   return section;
 }

@@ -41,7 +41,7 @@ function passages(record) {
 // In how many of these sequences the first token carries more than any other going in.
 function firstTokenWords(records) {
   const found = records.map((i) => shares.get(i)).filter((s) => s && s.input.length > 1);
-  const first = found.filter((s) => s.input.every((x) => x <= s.input[0])).length;
+  const first = found.filter((s) => s.input.every((x, t) => t === 0 || x < s.input[0])).length;
   return found.length < 2 ?
       "" :
       ` In ${count(first)} of its ${

@@ -35,7 +35,7 @@ const three = (x) => (x >= 1000 || x < 0.01 ? shown(x, 3) : x.toPrecision(3));
 
 // A number of which the logarithm is known.
 const shownLog = (log, digits = 4) => log === null ? "–" :
-    Math.abs(log) < 15                             ? shown(10 ** log, digits) :
+    Math.abs(log) < 300                            ? shown(10 ** log, digits) :
                                                      `10^${Number(log.toFixed(1))}`;
 
 const percent = (s) => `${Number((100 * s).toPrecision(3))} %`;
@@ -96,6 +96,18 @@ const placeOf = (i) =>
     place(get(i, "layer"), get(i, "head"), get(i, "map") === "model" ? "the model" : "the layer");
 const capital = (s) => s.charAt(0).toUpperCase() + s.slice(1);
 const fileName = (i) => data.files[get(i, "file")]?.name ?? "";
+
+// The last part of a path, unless another model or text ends with the same.
+const paths = () => [...new Set([
+  ...distinct(allRecords, "model"), ...distinct(allRecords, "input.name"),
+  ...distinct(allRecords, "parameters.text")
+].filter((v) => typeof v === "string"))];
+const lastPart = (path) => path.replace(/\/+$/, "").split("/").at(-1) || path;
+function shortName(path) {
+  if (typeof path !== "string") return plain(path);
+  shortName.known ??= groupBy(paths(), lastPart);
+  return (shortName.known.get(lastPart(path)) ?? []).length > 1 ? path : lastPart(path);
+}
 
 // A token by itself: without the blanks around it, or what it is if it is nothing else.
 const wordOf = (s, t) =>
