@@ -1,10 +1,12 @@
 """Every sentence of the page that states a rank or an extreme, against the records themselves."""
 
+import json
 import random
+import subprocess
 
 import expected
 import records as made
-from page_case import PageCase
+from page_case import PageCase, program
 
 
 def measured(lower, layer=0, head="all", **more):
@@ -119,6 +121,28 @@ class RanksTest(PageCase):
             self.check(parts[which[0]])
             seen.add(which[0])
         self.assertEqual(len(seen), len(parts))
+
+    def test_what_one_run_of_the_program_measures_is_one_view(self):
+        """Whatever else its records say of the question, of the tokens and of how hard was tried."""
+        text = self.folder / "text.txt"
+        text.write_text("a river runs by the hill. " * 40, encoding="utf-8")
+        run = lambda *arguments: subprocess.run([program(), *map(str, arguments)], capture_output=True, check=True)
+        run("train", text, "--out", self.folder / "l2", "--model", "l2", "--norm", "none", "--layers", 2, "--width", 8, "--heads", 2,
+            "--context", 8, "--batch", 4, "--steps", 4, "--eval-every", 4, "--threads", 1, "--measure", 0, "--quiet")
+        out = self.folder / "records.jsonl"
+        run("measure", self.folder / "l2", "--text", text, "--lengths", "3,5,6,8", "--samples", 2, "--heads", "each", "--tokens",
+            "--enclose", 1.05, "--quiet", "--out", out)
+        page = self.folder / "page.html"
+        run("report", out, "--out", page, "--quiet")
+        self.browser.open(page)
+        records = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+        records = [r for r in records if r["command"] == "measure"]
+        self.assertEqual(len(records), 32)
+        self.assertEqual(self.texts("main > .controls"), [])
+        self.assertEqual(self.texts(".facts .ranks"), expected.rank_sentences(records))
+        self.assertIn(f"of 4 heads: at {max(records, key=lambda r: r['lower'])['n']} tokens of text.txt (sample ", self.text("h1"))
+        # and its fits are those of the view
+        self.assertEqual(len(self.points("growth")), 3)
 
     def test_the_largest_view_is_looked_at_first(self):
         small, large = drawn(18, range(2), ["all"], kind="l2"), drawn(19, range(4), ["all"])

@@ -113,10 +113,12 @@ function textOf(i) {
 }
 
 // Measurements that can stand in one figure: the same map of the same model over the same text, with the same
-// parameters. How much was recorded of the tokens and which bound was proved do not part them.
+// parameters. How hard was tried, and what was recorded beside the number, do not part them.
 const viewFields = ["file", "model", "map", "kind", "mask", "norm", "scope", "dtype", "seed"];
+const effort =
+    ["tokens", "words_sha256", "certificate", "tolerance", "max_steps", "enclose", "restart_after"];
 const partingParameters = [...columns.keys()].filter(
-    (f) => f.startsWith("parameters.") && !["parameters.tokens", "parameters.certificate"].includes(f) &&
+    (f) => f.startsWith("parameters.") && !effort.includes(f.slice("parameters.".length)) &&
         !("all" in data.columns[f]));
 const viewKey = (i) => JSON.stringify(
     [...viewFields.map((f) => get(i, f)), textOf(i), ...partingParameters.map((f) => get(i, f))]);

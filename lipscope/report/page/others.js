@@ -217,7 +217,8 @@ function anySection(command, records) {
   if (!known.length) return null;
   const [title, words] = introductions[command] ?? [capital(command), ""];
   const several = (f) => distinct(known, f).length > 1;
-  const asked = [...columns.keys()].filter((f) => f.startsWith("parameters.") && several(f));
+  const asked =
+      [...columns.keys()].filter((f) => f.startsWith("parameters.") && !f.endsWith("_sha256") && several(f));
   const name = (i) => [several("layer") || several("head") ? placeOf(i) : null,
                        several("n") && get(i, "n") !== null ? `n = ${get(i, "n")}` : null,
                        several("norm") ? `norm ${get(i, "norm")}` : null,

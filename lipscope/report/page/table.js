@@ -12,7 +12,8 @@ const titles = {
   radius_rms: "rms |x|"
 };
 
-const nameOf = (field) => field.replace(/^(details|parameters)\./, "").replaceAll("_", " ");
+const isHash = (field) => field.endsWith("sha256");
+const nameOf = (field) => field.replace(/^(details|parameters)\./, "").replace(".", " ").replaceAll("_", " ");
 
 const plain = (v) =>
     (v === null                ? "–" :
@@ -62,12 +63,14 @@ function recordsSection() {
   };
   const rank = (f) => {
     const k = firstFields.indexOf(f);
-    return k < 0 ? firstFields.length : k;
+    // hashes stand at the end
+    return isHash(f) ? Infinity : k < 0 ? firstFields.length : k;
   };
   // what is of the run and not of the number stands at the end of the page
   const all = [...columns.keys()].filter((f) => !["schema", "command_line", "machine"].includes(f));
   const differing = new Set(all.filter((f) => f === "lower" ? true : varies(f)));
-  const fields = all.filter((f) => differing.has(f)).sort((a, b) => rank(a) - rank(b));
+  const fields =
+      all.filter((f) => differing.has(f)).sort((a, b) => (rank(a) > rank(b)) - (rank(a) < rank(b)));
   const same = all.filter((f) => !differing.has(f) && f !== "file" && get(0, f) !== null);
   const section =
       el("section", {id: "records", "aria-labelledby": "records-title"},
@@ -94,8 +97,13 @@ function recordsSection() {
         {"aria-rowindex": k + 2, class: converged(i) && !contradicts(i) ? null : "open", "data-record": i},
         fields.map((f) => {
           const text = f === "file" ? fileName(i) : plain(get(i, f));
+          const cut = isHash(f) && text.length > 12 ? `${text.slice(0, 8)}…` : text;
           return el(
-              "td", {class: f === "status" ? "status" : null, title: text.length > 24 ? text : null}, text);
+              "td", {
+                class: f === "status" ? "status" : null,
+                title: cut !== text || text.length > 24 ? text : null
+              },
+              cut);
         }));
   }
   const pad = (height) =>
@@ -146,7 +154,7 @@ function recordsSection() {
                  "record")}. A heading sorts by its column. Numbers have seven digits here; the file has all of them.`,
          same.length > 0 &&
              el("span", null, " The same in every record: ",
-                same.filter((f) => f !== "model_sha256")
+                same.filter((f) => !isHash(f))
                     .map(
                         (f, k) =>
                             [k > 0 && ", ", `${nameOf(f)} `, el("span", {class: "mono"}, plain(get(0, f)))]),
