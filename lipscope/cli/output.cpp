@@ -128,6 +128,9 @@ void Records::add(const GrowthRecord& record) {
 void Records::add(const Record& record) {
   if (keep(record)) return;
   const ordered_json json = to_json(record);
+  require(says_no_less_than_certain(json),
+          "records: upper_whp stands above upper (n = {}, sample {})",
+          json["n"].dump(), json["sample"].dump());
   write(with_provenance(json));
   show(json);
   check_sides(json);

@@ -43,9 +43,22 @@ ordered_json head_of(const Record& r, const std::string& command) {
           {"norm", or_null(r.norm)}};
 }
 
+// What holds with high probability: what holds for certain does so as well, and
+// where it is the smaller number it is the better claim.
+struct WithHighProbability {
+  std::optional<double> value;
+  bool certain = false;
+};
+
+WithHighProbability with_high_probability(const Record& r) {
+  if (r.upper && r.upper_whp && *r.upper < *r.upper_whp) return {r.upper, true};
+  return {r.upper_whp, false};
+}
+
 }  // namespace
 
 ordered_json to_json(const Record& r) {
+  const WithHighProbability whp = with_high_probability(r);
   for (const auto& [name, value] : {std::pair("radius_max", r.radius_max),
                                     {"radius_rms", r.radius_rms},
                                     {"lower", r.lower},
@@ -70,7 +83,7 @@ ordered_json to_json(const Record& r) {
        {"upper", or_null(r.upper)},
        {"upper_log10", or_null(r.upper_log10)},
        {"upper_by", or_null(r.upper_by)},
-       {"upper_whp", or_null(r.upper_whp)},
+       {"upper_whp", or_null(whp.value)},
        {"delta", or_null(r.delta)},
        {"scope", r.scope},
        {"residual", or_null(r.residual)},
@@ -86,6 +99,7 @@ ordered_json to_json(const Record& r) {
   }
   if (!r.parameters.empty()) json["parameters"] = r.parameters;
   if (!r.details.empty()) json["details"] = r.details;
+  if (whp.certain) json["details"]["upper_whp_by"] = r.upper_by;
   return json;
 }
 
@@ -112,11 +126,25 @@ ordered_json to_json(const GrowthRecord& g) {
   return json;
 }
 
+namespace {
+
+std::optional<double> number_in(const ordered_json& record, const char* field) {
+  const auto at = record.find(field);
+  if (at == record.end() || !at->is_number()) return std::nullopt;
+  return at->get<double>();
+}
+
+}  // namespace
+
+bool says_no_less_than_certain(const ordered_json& record) {
+  const auto upper = number_in(record, "upper");
+  const auto whp = number_in(record, "upper_whp");
+  return !upper || !whp || *whp <= *upper;
+}
+
 bool consistent(const ordered_json& record) {
-  const auto number = [&](const char* field) -> std::optional<double> {
-    const auto at = record.find(field);
-    if (at == record.end() || !at->is_number()) return std::nullopt;
-    return at->get<double>();
+  const auto number = [&](const char* field) {
+    return number_in(record, field);
   };
   const auto lower = number("lower");
   if (!lower) return true;

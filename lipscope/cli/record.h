@@ -41,6 +41,8 @@ struct Record {
   std::string lower_by;
   std::optional<double> upper, upper_log10;
   std::string upper_by;
+  /// Where `upper` is the smaller, it is what to_json writes as upper_whp, and
+  /// details.upper_whp_by names its bound.
   std::optional<double> upper_whp, delta;
   std::string scope;
 
@@ -75,6 +77,10 @@ struct GrowthRecord {
 };
 
 nlohmann::ordered_json to_json(const GrowthRecord& record);
+
+/// Whether what holds with high probability is at most what holds for certain;
+/// to_json sees to that.
+bool says_no_less_than_certain(const nlohmann::ordered_json& record);
 
 /// Whether the number from below stays below those from above.
 bool consistent(const nlohmann::ordered_json& record);

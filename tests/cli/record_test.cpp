@@ -38,6 +38,25 @@ TEST(Record, ThatWasCutIsNotConverged) {
   EXPECT_EQ(to_json(r)["cut"], "budget");
 }
 
+TEST(Record, TakesTheCertainBoundForTheLikelyOneWhereItIsSmaller) {
+  Record r;
+  r.upper = 2.0;
+  r.upper_by = "own_blocks";
+  r.upper_whp = 3.0;
+  EXPECT_EQ(to_json(r)["upper_whp"], 2.0);
+  EXPECT_EQ(to_json(r)["details"]["upper_whp_by"], "own_blocks");
+  EXPECT_TRUE(says_no_less_than_certain(to_json(r)));
+  r.upper_whp = 1.5;
+  EXPECT_EQ(to_json(r)["upper_whp"], 1.5);
+  EXPECT_FALSE(to_json(r).contains("details"));
+  // nothing is made up where nothing was asked
+  r.upper_whp.reset();
+  EXPECT_TRUE(to_json(r)["upper_whp"].is_null());
+  nlohmann::ordered_json old = to_json(r);
+  old["upper_whp"] = 3.0;
+  EXPECT_FALSE(says_no_less_than_certain(old));
+}
+
 TEST(Record, RefusesANumberThatIsNotFinite) {
   Record r;
   r.lower = std::nan("");
