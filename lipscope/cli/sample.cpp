@@ -5,6 +5,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/core/errors.h"
@@ -15,7 +18,8 @@ namespace lipscope::cli {
 namespace {
 
 struct Options {
-  std::string folder, prompt = "\n";
+  std::string folder;
+  std::optional<std::string> prompt;
   SampleOptions how;
 };
 
@@ -27,7 +31,9 @@ void declare(CLI::App& app, Options& o) {
       "0.8");
   app.add_option("DIR", o.folder, "what lipscope train made")->required();
   app.add_option("--prompt", o.prompt, "what the text begins with")
-      ->default_str("a new line");
+      ->default_str(
+          "a new line, or a blank, or the first character that the "
+          "model knows");
   app.add_option("--length", o.how.length, "characters to write")
       ->check(CLI::Range(Index{1}, Index{10'000'000}))
       ->capture_default_str();
@@ -41,17 +47,28 @@ void declare(CLI::App& app, Options& o) {
       ->capture_default_str();
 }
 
+// where nothing is said: what most texts begin after, as far as it is known
+std::string usual_prompt(const Vocabulary& vocabulary) {
+  const std::vector<std::string>& known = vocabulary.pieces();
+  for (const char* usual : {"\n", " "})
+    if (std::find(known.begin(), known.end(), usual) != known.end())
+      return usual;
+  return known.front();  // a model knows one at least
+}
+
 int run(const Options& o) {
   const ModelDescription description = read_description(o.folder);
-  if (o.prompt.empty()) throw InputError("--prompt: it is empty");
-  check_utf8(o.prompt);
+  if (o.prompt && o.prompt->empty()) throw InputError("--prompt: it is empty");
+  const std::string begin =
+      o.prompt ? *o.prompt : usual_prompt(description.vocabulary);
+  check_utf8(begin);
   const std::vector<int> prompt =
-      description.vocabulary.encode(o.prompt, "--prompt");
+      description.vocabulary.encode(begin, "--prompt");
   LanguageModel<float> model(description.config);
   const VectorOf<float> weights = read_weights(
       std::filesystem::path(o.folder) / "model.safetensors", model.layout());
   const std::string text =
-      o.prompt +
+      begin +
       description.vocabulary.decode(sample(model, weights, prompt, o.how)) +
       "\n";
   // a file gets every character as it is; a terminal would obey some of them

@@ -112,7 +112,7 @@ void ConfigReader::refuse(const char* key, const json& value,
                           const std::string& why) const {
   throw InputError(fmt::format(
       "{}: {} is {}; {}", where_, key,
-      printable(value.dump(-1, ' ', true, json::error_handler_t::replace)),
+      shown(value),
       why));
 }
 

@@ -104,6 +104,9 @@ inline void expect_refusal(const Outcome& outcome, int code,
                            const std::vector<std::string>& words) {
   EXPECT_EQ(outcome.code, code) << outcome.err;
   EXPECT_EQ(outcome.out, "");
+  // what is quoted is quoted once
+  for (const char* twice : {"\"\\\"", "'\"", "\"'", "''"})
+    EXPECT_EQ(outcome.err.find(twice), std::string::npos) << outcome.err;
   for (const std::string& word : words)
     EXPECT_NE(outcome.err.find(word), std::string::npos)
         << "'" << word << "' is not in: " << outcome.err;

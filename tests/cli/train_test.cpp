@@ -46,6 +46,33 @@ TEST(Train, LeavesAFolderThatEvalAndSampleRead) {
   EXPECT_EQ(written.out.substr(0, 5), "river");
 }
 
+TEST(Sample, BeginsWithACharacterThatTheModelKnows) {
+  const Folder folder;
+  const struct {
+    std::string text, begins;
+  } cases[] = {{"ab\nab ", "\n"}, {"ab ab", " "}, {"cbacb", "a"}};
+  for (const auto& c : cases) {
+    std::ofstream file(folder / "t.txt");
+    for (int i = 0; i < 200; ++i) file << c.text;
+    file.close();
+    const std::string out = folder / ("model of " + c.begins);
+    const Outcome trained =
+        lipscope("train " + (folder / "t.txt") + " --out '" + out +
+                 "' --steps 1 --quiet" + small);
+    ASSERT_EQ(trained.code, 0) << trained.err;
+    const Outcome written =
+        lipscope("sample '" + out + "' --length 5 --threads 1");
+    ASSERT_EQ(written.code, 0) << written.err;
+    EXPECT_EQ(written.out.size(), 7u);
+    EXPECT_EQ(written.out.substr(0, 1), c.begins);
+    // what is asked for must be known
+    expect_refusal(lipscope("sample '" + out + "' --prompt x"), 2,
+                   {"--prompt", "U+0078"});
+    expect_refusal(lipscope("sample '" + out + "' --prompt ''"), 2,
+                   {"--prompt", "empty"});
+  }
+}
+
 // Three figures; two evaluations of two layers, each with two losses, three
 // gradient norms and two constants; the end.
 TEST(Train, WritesRecordsThatSayWhatTheyAre) {

@@ -142,7 +142,7 @@ TEST(TrainedFolder, SaysWhatItCannotDo) {
   expect_refusal(l2.ask("measure", "--kind dot --text " + l2.text), 2,
                  {"--kind dot", "has l2 attention", "queries are its keys"});
   expect_refusal(lstm.ask("measure", "--text " + lstm.text), 2,
-                 {"mixer", "an LSTM has no attention"});
+                 {"mixer is \"lstm\"", "an LSTM has no attention"});
   expect_refusal(dot.ask("bound", ""), 2,
                  {"no norm stands ahead of the attention of layer 0"});
   expect_refusal(none.ask("bound", "--map model --radius 1"), 2,
