@@ -111,6 +111,12 @@ class CommandsTest(PageCase):
         self.show(made.meanfield())
         self.assertEqual(self.text("h1"), "Largest of 2: layer 0, 2 tokens (sample 0): two close measures can come out 0.75 times as far apart, and at most 3 times, proved (own_meanfield).")
 
+    def test_rows_of_two_texts_are_told_apart(self):
+        texts = [{"from": "text", "name": f"books/{name}.txt", "sha256": "00", "offset": 0} for name in ("alice", "moby")]
+        self.show([made.record(command="meanfield", norm="w2", lower=2.0, upper=9.0, lower_by="split", input=text) for text in texts])
+        self.assertEqual(self.browser.run("return Chart.getChart(document.querySelector('canvas')).data.labels"), ["alice.txt, split", "moby.txt, split"])
+        self.assertIn("Textbooks/alice.txt, books/moby.txt", self.text("#provenance"))
+
     def test_the_claim_of_a_paper_is_said_to_be_seen_or_not(self):
         for closed, said in ((2.2192, "Reproduced: "), (0.5, "NOT reproduced: ")):
             asked = {"experiment": "kim-tightness", "series": "closed form", "x_name": "N", "x": 3}

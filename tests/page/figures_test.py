@@ -134,11 +134,12 @@ class CurvesTest(PageCase):
         same = [1.0, 5.0, 2.0, 8.0]
         legend, styles = self.curves({"a": same, "b": [2.0, 1.0, 9.0, 3.0], "c": same, "d": [v + 1e-4 for v in same]})
         self.assertEqual(legend, ["a", "b", "c (coincides with a)", "d (coincides with a)"])
-        group = [styles[k] for k in (0, 2, 3)]
-        self.assertEqual([s[0] for s in group], [[7, 14]] * 3)
-        self.assertEqual(sorted(-s[1] for s in group), [0, 7, 14])  # no two dashes on one another
-        self.assertEqual(len({s[2] for s in group}), 3)  # and rings of different sizes
-        self.assertEqual(styles[1][0], [])
+        # the first as ever, the others in dashes on it that leave a third of it free and do not cover one another
+        self.assertEqual([s[0] for s in styles], [[], [], [7, 14], [7, 14]])
+        self.assertEqual([-s[1] for s in styles[2:]], [0, 7])
+        self.assertEqual(len({styles[k][2] for k in (0, 2, 3)}), 3)  # and rings of different sizes
+        order = self.browser.run("return Chart.getChart(document.querySelector('canvas')).getSortedVisibleDatasetMetas().map(m => m.index)")
+        self.assertEqual(order[-2:], [0, 1])  # drawn from the last on: the dashes lie above
 
     def test_curves_that_part_are_left_alone(self):
         legend, styles = self.curves({"a": [1.0, 2.0, 3.0, 4.0], "b": [4.0, 3.0, 2.0, 1.0], "c": [1.0, 2.1, 3.2, 4.3]})
@@ -148,11 +149,40 @@ class CurvesTest(PageCase):
     def test_curves_that_meet_for_the_most_part_say_so(self):
         legend, _ = self.curves({"a": [1.0, 5.0, 2.0, 8.0], "b": [7.0, 5.0, 2.0, 8.0]})
         self.assertEqual(legend, ["a", "b (mostly coincides with a)"])
+        rise = [float(k) for k in range(8)]
+        legend, _ = self.curves({"a": rise, "b": rise[:3] + [9.0, 8.0, 9.0, 8.0, 9.0]})
+        self.assertEqual(legend, ["a", "b (partly coincides with a)"])
+        # lines that cross or touch at an end do not coincide
+        legend, _ = self.curves({"a": [1.0, 9.0], "b": [1.0, 2.0], "c": [9.0, 1.0]})
+        self.assertEqual(legend, ["a", "b", "c"])
+
+    def test_more_curves_than_colours_differ_by_their_points(self):
+        legend, _ = self.curves({f"s{k}": [k, 20.0 - k] for k in range(8)})
+        styles = self.browser.run("return Chart.getChart(document.querySelector('canvas')).data.datasets.map(d => d.borderColor + d.pointStyle)")
+        self.assertEqual(len(set(styles)), 8)
+        self.assertEqual(legend[5:], ["s5", "▲ s6", "▲ s7"])
 
     def test_both_sides_of_one_constant_stay_visible_where_they_meet(self):
         self.show([made.record(command="reproduce", lower=x**2, upper=x**2, parameters={"experiment": "e", "series": "s", "x_name": "x", "x": x}) for x in (1.0, 2.0, 3.0)])
         chart = self.browser.run("return document.querySelector('canvas').id")
         self.assertEqual(self.legend(chart), ["s, from below", "s, from above (coincides with s, from below)"])
+
+
+class RowsTest(PageCase):
+    def test_names_of_rows_are_not_cut_by_the_edge(self):
+        records = [made.record(command="meanfield", norm="w2", layer=layer, n=n, lower=2.0 + layer, upper=9.0, lower_by="golub-kahan-f32",
+                               parameters={"change": change}) for layer in (0, 5) for n in (8, 16) for change in ("moved", "parted")]
+        for width in (320, 400, 1200):
+            self.browser.size(width, 800)
+            self.show(records)
+            chart = "Chart.getChart(document.querySelector('canvas'))"
+            widest, room, names, row = self.browser.run(f"""
+              const c = {chart}, ctx = c.ctx; ctx.font = `12px ${{getComputedStyle(document.body).fontFamily}}`;
+              const lines = c.data.labels.flat();
+              return [Math.max(...lines.map(l => ctx.measureText(l).width)), c.scales.y.width, c.data.labels.map(l => [l].flat().join(" ")), c.scales.y.height / c.data.labels.length - 14 * Math.max(...c.data.labels.map(l => [l].flat().length))]""")
+            self.assertLessEqual(widest, room, width)
+            self.assertGreaterEqual(row, 0)  # lines of neighbours do not touch
+            self.assertEqual(len(set(names)), len(records))
 
 
 class FlowTest(PageCase):

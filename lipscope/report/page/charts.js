@@ -7,6 +7,7 @@ function rangeFigure({id, label, rows, caption, xTitle = "constant (log scale)"}
   const most = (r) => (r.upper !== null && (r.whp === null || r.upper <= r.whp) ? r.upper : r.whp);
   const gap = (r) => ratioLog(most(r), r.lower);
   const drawn = rows.slice(0, 120);
+  const {labels, row} = rowNames(drawn.map((r) => r.name));
   const points = (side, style, radius) => ({
     type: "line",
     label: side,
@@ -21,7 +22,7 @@ function rangeFigure({id, label, rows, caption, xTitle = "constant (log scale)"}
   return figure({
     id,
     label,
-    height: 64 + 24 * Math.max(2, drawn.length),
+    height: 64 + row * Math.max(2, drawn.length),
     legend: [any("lower") && below(), any("whp") && whp(), any("upper") && above()].filter(Boolean),
     caption: [
       caption, rows.length > drawn.length && ` The first ${drawn.length} of ${count(rows.length)} are drawn.`
@@ -34,7 +35,7 @@ function rangeFigure({id, label, rows, caption, xTitle = "constant (log scale)"}
     make: () => ({
       type: "bar",
       data: {
-        labels: drawn.map((r) => r.name),
+        labels,
         datasets: [
           points("lower", "circle", 5),
           points("whp", "rectRot", 5),
@@ -61,6 +62,7 @@ function rangeFigure({id, label, rows, caption, xTitle = "constant (log scale)"}
           tooltip: {
             filter: (item) => item.datasetIndex === 0,
             callbacks: {
+              title: ([item]) => drawn[item.dataIndex].name,
               label(item) {
                 const r = drawn[item.dataIndex];
                 return [
@@ -142,10 +144,11 @@ function growthFigure(records, fit) {
 // Exponents with their intervals, beside the rates of the papers.
 function exponentFigure(fits, known) {
   const names = fits.map((g) => capital(place(g.layer ?? null, g.head ?? null, "the layer")));
+  const {labels, row} = rowNames(names);
   return figure({
     id: "exponents",
     label: `Growth exponents of ${plural(fits.length, "map")}`,
-    height: 90 + 24 * Math.max(2, fits.length),
+    height: 90 + row * Math.max(2, fits.length),
     caption: `n^exponent through the measured constants, with ${
                  percent(fits[0].confidence ?? 0.95)} intervals. Dashed: ` +
         known.map(([, rate, why]) => (why ? `${rate}, ${why}` : rate)).join("; ") + ".",
@@ -157,7 +160,7 @@ function exponentFigure(fits, known) {
     make: () => ({
       type: "bar",
       data: {
-        labels: names,
+        labels,
         datasets: [
           {
             type: "line",
@@ -195,6 +198,7 @@ function exponentFigure(fits, known) {
           tooltip: {
             filter: (item) => item.datasetIndex === 0,
             callbacks: {
+              title: ([item]) => names[item.dataIndex],
               label: (item) => {
                 const g = fits[item.dataIndex];
                 return `${shown(g.exponent, 3)}, between ${shown(g.exponent_low, 3)} and ${
@@ -210,17 +214,18 @@ function exponentFigure(fits, known) {
 
 // Bars from 1, by name: bounds. bars: [{name, log, best, note}]
 function barFigure({id, label, bars, caption}) {
+  const {labels, row} = rowNames(bars.map((b) => b.name));
   return figure({
     id,
     label,
-    height: 64 + 28 * Math.max(2, bars.length),
+    height: 64 + (row + 4) * Math.max(2, bars.length),
     caption,
     head: ["", "at most", "log10", ""],
     rows: () => bars.map((b) => [b.name, shownLog(b.log), shown(b.log), b.note]),
     make: () => ({
       type: "bar",
       data: {
-        labels: bars.map((b) => b.name),
+        labels,
         datasets: [{
           label: "at most",
           data: bars.map((b) => b.log),
@@ -235,6 +240,7 @@ function barFigure({id, label, bars, caption}) {
         plugins: {
           tooltip: {
             callbacks: {
+              title: ([item]) => bars[item.dataIndex].name,
               label: (item) => {
                 const b = bars[item.dataIndex];
                 return [`at most ${shownLog(b.log)}`, b.note].filter(Boolean);

@@ -12,8 +12,8 @@ function heightAt(points, x) {
   return a.y + (b.y - a.y) * (x - a.x) / (b.x - a.x);
 }
 
-// For each curve the first one before it that it lies on, at least with half of its points: {on: its number,
-// part}, or null.
+// For each curve the first one before it that it lies on, altogether or for a good part (at least three
+// points, and three in ten): {on: its number, part}, or null.
 function coinciding(curves) {
   const all = curves.flatMap((c) => c.points);
   const range =
@@ -26,38 +26,43 @@ function coinciding(curves) {
     if (isLine(a) !== isLine(b) || (a.stepped ?? false) !== (b.stepped ?? false)) return 0;
     const on = isLine(a) ? a.points.filter((p) => near(heightAt(b.points, p.x), p.y)) :
                            a.points.filter((p, k) => b.points[k]?.x === p.x && near(p.y, b.points[k].y));
-    return on.length / a.points.length;
+    const share = on.length / a.points.length;
+    return share === 1 || (on.length >= 3 && share >= 0.3) ? share : 0;
   };
   return curves.map((c, k) => {
     if (!looked(c)) return null;
     for (let j = 0; j < k; ++j) {
       const on = looked(curves[j]) ? part(c, curves[j]) : 0;
-      if (on >= 0.5) return {on: j, part: on};
+      if (on > 0) return {on: j, part: on};
     }
     return null;
   });
 }
-const coincidingWords = (c, found, curves) => (
-    found === null ? c.name :
-                     `${c.name} (${found.part < 1 ? "mostly " : ""}coincides with ${curves[found.on].name})`);
+const howMuch = (part) => (part === 1 ? "" : part >= 0.5 ? "mostly " : "partly ");
+const coincidingWords = (c, found, curves) =>
+    (found === null ? c.name : `${c.name} (${howMuch(found.part)}coincides with ${curves[found.on].name})`);
 
-// Curves on one another share the line, dash by dash, and each marks its points with a wider ring.
+// Of curves on one another the first is drawn as ever; the others lie on it, each in dashes of its own place,
+// and mark their points with wider rings.
 function lineStyle(curves, k, found) {
   const first = (j) => (found[j] === null ? j : first(found[j].on));
   const group = curves.flatMap((_, j) => (first(j) === first(k) ? [j] : []));
   const c = curves[k];
   const dots = c.dots ?? 3;
-  if (group.length === 1)
-    return {borderDash: c.dashed ? [5, 4] : [], pointRadius: dots, pointBorderWidth: 0, ring: false};
   const at = group.indexOf(k);
+  if (at === 0) return {borderDash: c.dashed ? [5, 4] : [], pointRadius: dots, pointBorderWidth: 0};
   return {
     borderDash: [7, 7 * (group.length - 1)],
-    borderDashOffset: -7 * at,
-    pointRadius: dots === 0 ? 0 : 2.5 + 1.8 * Math.min(at, 5),
-    pointBorderWidth: at === 0 ? 0 : 1.2,
-    ring: at > 0
+    borderDashOffset: -7 * (at - 1),
+    order: -at,
+    pointRadius: dots === 0 ? 0 : dots + 1.8 * Math.min(at, 5),
+    pointBorderWidth: 1.2,
+    backgroundColor: "transparent"
   };
 }
+
+// Where there are more curves than colours, they differ by the shape of their points too.
+const shapes = [["circle", ""], ["triangle", "▲ "], ["rect", "■ "], ["rectRot", "◆ "]];
 
 // Curves: [{name, points: [{x, y, i}], dashed, dots, line, colour, colours}]; x and y are logarithms where
 // the axis is.
@@ -80,9 +85,9 @@ function curveFigure({id, label, curves, x, y, caption, height = 340, legend, he
           .map(
               ([c, k]) =>
                   el("span", null, el("i", {class: keyClass(c, k), vars: {color: `var(--${c.colourName})`}}),
-                     coincidingWords(c, found[k], lines)));
+                     shapes[(c.shape ?? 0) % shapes.length][1] + coincidingWords(c, found[k], lines)));
   const dataset = (c, k) => {
-    const {ring, ...style} = lineStyle(lines, k, found);
+    const style = lineStyle(lines, k, found);
     return {
       label: c.name,
       data: c.points,
@@ -90,9 +95,8 @@ function curveFigure({id, label, curves, x, y, caption, height = 340, legend, he
       stepped: c.stepped ?? false,
       borderColor: colour(c.colourName),
       borderWidth: 1.75,
-      backgroundColor: ring ? "transparent" :
-          c.colours         ? c.points.map(c.colours) :
-                              colour(c.colourName),
+      backgroundColor: c.colours ? c.points.map(c.colours) : colour(c.colourName),
+      pointStyle: shapes[(c.shape ?? 0) % shapes.length][0],
       pointHoverRadius: style.pointRadius + 3,
       pointHitRadius: c.dots === 0 ? 0 : 6,
       ...style

@@ -14,9 +14,10 @@ const experimentOf = (i) => experimentName(i).split(",")[0];
 // What was found, in a sentence: whether the claim of the paper is seen, where the program has said so;
 // otherwise how close the two sides come, or the least value.
 function reproducedHeadline(records) {
+  // the title of its figure; of several figures, the name that they have in common
   const titleOf = (all) => {
-    const name = experimentName(all[0]);
-    return plain(aboutOf(name, all.filter((i) => experimentName(i) === name)).title ?? name);
+    const names = [...new Set(all.map(experimentName))];
+    return names.length > 1 ? experimentOf(all[0]) : plain(aboutOf(names[0], all).title ?? names[0]);
   };
   return [...groupBy(records, (i) => `${get(i, "file")} ${experimentOf(i)}`)]
       .map(([key, all]) => {
@@ -50,7 +51,7 @@ function curvesOf(name, records, {logX, logY, xName}) {
   const curves = [];
   let k = 0;
   for (const [series, all] of groupBy(records, (i) => plain(parameter(i, "series")))) {
-    const colourName = palette[k % palette.length];
+    const [colourName, shape] = [palette[k % palette.length], Math.floor(k / palette.length)];
     const points = (yOf) => all.map((i) => {
                                  const x = parameter(i, "x");
                                  return {x: typeof x === "number" ? scaled(x, logX) : null, y: yOf(i), i};
@@ -70,11 +71,13 @@ function curvesOf(name, records, {logX, logY, xName}) {
         name: up.length ? `${label}, from below` : label,
         points: low,
         colourName,
+        shape,
         line: !cloud,
         dots: low.length > 80 ? 2 : 3
       });
     // a loss is on neither side
-    if (value.length) curves.push({name: label, points: value, colourName, dots: value.length > 80 ? 2 : 3});
+    if (value.length)
+      curves.push({name: label, points: value, colourName, shape, dots: value.length > 80 ? 2 : 3});
     const fit = data.growth.find(
         (g) => plain(g.parameters?.experiment ?? null) === name &&
             plain(g.parameters.series ?? null) === series);
@@ -83,6 +86,7 @@ function curvesOf(name, records, {logX, logY, xName}) {
         name: `${label}: ${shown(fit.constant, 3)}·${xName}^${shown(fit.exponent, 2)}`,
         points: [low[0], low.at(-1)].map(({x}) => ({x, y: Math.log10(fit.constant) + fit.exponent * x})),
         colourName,
+        shape,
         dots: 0
       });
     if (up.length)
@@ -90,6 +94,7 @@ function curvesOf(name, records, {logX, logY, xName}) {
         name: low.length ? `${label}, from above` : `${label} (from above)`,
         points: up,
         colourName,
+        shape,
         dashed: true,
         dots: 2
       });

@@ -76,6 +76,26 @@ function styled(config) {
   return config;
 }
 
+// Words in lines of at most so many letters; a longer word is cut.
+function wrapped(text, letters) {
+  const lines = [""];
+  for (const word of text.split(" ").map((w) => clipped(w, letters)))
+    if (lines.at(-1) === "" || lines.at(-1).length + 1 + word.length <= letters)
+      lines.push([lines.pop(), word].filter(Boolean).join(" "));
+    else
+      lines.push(word);
+  return lines;
+}
+const clipped = (word, most) => (word.length > most ? `${word.slice(0, most - 1)}…` : word);
+
+// Names of rows, in lines that leave room for the chart beside them, and the pixels that a row takes.
+const narrow = matchMedia("(max-width: 46rem)");
+function rowNames(names) {
+  const lines = names.map((name) => wrapped(name, narrow.matches ? 20 : 48));
+  const most = lines.reduce((m, l) => Math.max(m, l.length), 1);
+  return {labels: lines.map((l) => (l.length === 1 ? l[0] : l)), row: Math.max(24, 8 + 15 * most)};
+}
+
 // An axis of logarithms: marks at 1, 2 and 5 times powers of ten, or at powers alone.
 function logAxis(title) {
   return {

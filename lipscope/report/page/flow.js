@@ -17,8 +17,6 @@ function linksOf(flow) {
   return {links, drawn, told: all > 0 ? told / all : 1};
 }
 
-const clipped = (word, most) => (word.length > most ? `${word.slice(0, most - 1)}…` : word);
-
 // Two columns of tokens with links between them, as wide as `width` pixels.
 function drawFlow(s, links, width, label) {
   const n = s.input.length;

@@ -219,21 +219,30 @@ function anySection(command, records) {
   const several = (f) => distinct(known, f).length > 1;
   const asked =
       [...columns.keys()].filter((f) => f.startsWith("parameters.") && !f.endsWith("_sha256") && several(f));
-  const name = (i) => [several("layer") || several("head") ? placeOf(i) : null,
-                       several("n") && get(i, "n") !== null ? `n = ${get(i, "n")}` : null,
-                       several("norm") ? `norm ${get(i, "norm")}` : null,
-                       several("radius_max") && num(i, "radius_max") !== null ?
-                           `radius ${shown(num(i, "radius_max"), 3)}` :
-                           null,
-                       get(i, "lower_by") ?? get(i, "upper_by"),
-                       several("sample") ? `sample ${get(i, "sample")}` : null,
-                       ...asked.map((f) => (get(i, f) === null ? null : `${nameOf(f)} ${plain(get(i, f))}`)),
+  const severalTexts = new Set(known.map(textOf)).size > 1;
+  const name =
+      (i, radius) => [several("file") ? fileName(i) : null,
+                      several("model") ? shortName(get(i, "model")) : null,
+                      severalTexts ? shortName(textOf(i) ?? "text unknown") : null,
+                      several("layer") || several("head") ? placeOf(i) : null,
+                      several("n") && get(i, "n") !== null ? `n = ${plain(get(i, "n"))}` : null,
+                      several("norm") ? `norm ${plain(get(i, "norm"))}` : null,
+                      radius && several("radius_max") && num(i, "radius_max") !== null ?
+                          `radius ${shown(num(i, "radius_max"), 3)}` :
+                          null,
+                      get(i, "lower_by") ?? get(i, "upper_by"),
+                      several("sample") ? `sample ${plain(get(i, "sample"))}` : null,
+                      ...asked.map((f) => (get(i, f) === null ? null : `${nameOf(f)} ${plain(get(i, f))}`)),
   ].filter(Boolean).join(", ") ||
       "record";
+  // names of files stay as they are
+  const named = several("file") || several("model") || severalTexts;
+  // the radius only where nothing else tells rows apart
+  const radius = new Set(known.map((i) => name(i, false))).size < known.length;
   return section(`command-${records[0]}`, title, words && el("p", null, words), rangeFigure({
                    id: `any-${records[0]}`,
                    label: `${title}: from below and from above`,
-                   rows: known.map((i) => rangeRow(i, capital(name(i)))),
+                   rows: known.map((i) => rangeRow(i, named ? name(i, radius) : capital(name(i, radius)))),
                    caption: ""
                  }));
 }

@@ -147,4 +147,5 @@ if (views.length) look([...views].sort((a, b) => b.length - a.length)[0]);
 render();
 document.getElementById("foot").append(el(
     "p", null, "This page is one file and asks nothing of the network. Charts by Chart.js (MIT licence)."));
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", render);
+for (const changed of [matchMedia("(prefers-color-scheme: dark)"), narrow])
+  changed.addEventListener("change", render);

@@ -40,6 +40,14 @@ function markOf(style, x, y, r) {
       "polygon",
       {points: [[x, y - r], [x + r, y], [x, y + r], [x - r, y]].map((p) => p.map(fixed).join(",")).join(" ")}
     ];
+  if (style === "triangle")
+    return [
+      "polygon", {
+        points: [[x, y - r], [x + 0.87 * r, y + 0.5 * r], [x - 0.87 * r, y + 0.5 * r]]
+                    .map((p) => p.map(fixed).join(","))
+                    .join(" ")
+      }
+    ];
   return ["circle", {cx: fixed(x), cy: fixed(y), r: fixed(r)}];
 }
 
@@ -110,15 +118,21 @@ function drawnAxis(scale, area) {
         stroke: grid.color,
         fill: "none"
       }),
-      tick.label !== null && tick.label !== undefined && tick.label !== "" &&
-          svg("text", {
-            ...words,
-            class: "tick",
-            x: across ? at : fixed(area.left - 8),
-            y: across ? fixed(area.bottom + 18) : at + 4,
-            "text-anchor": across ? "middle" : "end"
-          },
-              String(tick.label))
+      // a name may have several lines
+      [tick.label]
+          .flat()
+          .filter((line) => line !== null && line !== undefined && line !== "")
+          .map(
+              (line, j, lines) =>
+                  svg("text", {
+                    ...words,
+                    class: "tick",
+                    x: across ? at : fixed(area.left - 8),
+                    y: across ? fixed(area.bottom + 18 + 14 * j) :
+                                fixed(at + 4 + 14 * (j - (lines.length - 1) / 2)),
+                    "text-anchor": across ? "middle" : "end"
+                  },
+                      String(line)))
     ];
   });
   const [x, y] = across ? [(area.left + area.right) / 2, scale.bottom - 4] :
