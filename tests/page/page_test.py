@@ -38,6 +38,12 @@ class PageTest(PageCase):
         self.assertEqual(self.texts(".facts li"), ["Manhattoes 95 %", "1st 98 %"])
         self.assertEqual(self.texts(".facts .word"), ["hat", "1st"])
 
+    def test_the_rest_of_a_character_is_not_shown_as_a_blank(self):
+        tokens = ["한", "", " b"]  # a syllable in two tokens
+        self.show([made.record(n=3, details={"tokens": tokens, "input_share": [0.2, 0.7, 0.1], "output_share": [0.0, 0.0, 1.0]})])
+        self.assertEqual(self.texts("#passage-in .token"), ["한", "⋯", "b"])
+        self.assertEqual(self.texts(".facts .word.in")[0], "rest of the character before")
+
     def test_map_of_layers_and_heads_shows_the_largest_of_each(self):
         self.show(made.audit())
         rows = self.browser.run("return [...document.querySelectorAll('.heat tbody tr')].map(r => [...r.querySelectorAll('button')].map(b => b.textContent))")

@@ -23,7 +23,9 @@ function passage(s, side, title) {
                    title: `${wordOf(s, t)}: ${percent(x)}`,
                    vars: {"--share": most > 0 ? (x / most).toFixed(3) : 0}
                  },
-                    s.tokens === null ? `${t}` : s.tokens[t].replace(/\s+/g, " ").trimStart() || "␣"),
+                    s.tokens === null ? `${t}` :
+                        s.tokens[t] === "" ? "⋯" :
+                                             s.tokens[t].replace(/\s+/g, " ").trimStart() || "␣"),
   ])));
 }
 

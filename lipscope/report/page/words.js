@@ -110,5 +110,8 @@ function shortName(path) {
 }
 
 // A token by itself: without the blanks around it, or what it is if it is nothing else.
+// (an empty piece is the rest of a character that a token before it shows)
 const wordOf = (s, t) =>
-    (s.tokens === null ? `token ${t}` : s.tokens[t].trim() || JSON.stringify(s.tokens[t]));
+    (s.tokens === null ? `token ${t}` :
+         s.tokens[t] === "" ? "rest of the character before" :
+                              s.tokens[t].trim() || JSON.stringify(s.tokens[t]));
