@@ -10,10 +10,13 @@
 #include "lipscope/cli/above.h"
 #include "lipscope/cli/bounds_table.h"
 #include "lipscope/cli/commands.h"
+#include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/output.h"
+#include "lipscope/cli/progress.h"
 #include "lipscope/cli/question.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/parallel.h"
+#include "lipscope/report/findings.h"
 #include "lipscope/spectral/estimate.h"
 #include "lipscope/spectral/inf_norm.h"
 #include "lipscope/theory/layer_bounds.h"
@@ -102,7 +105,11 @@ class Bounding final {
     // which bounds there are is known when they are made
     records_.announce(found_,
                       static_cast<Index>(records_.shown().size()) - found_);
-    records_.print(bounds_table(records_.shown(), records_.quiet()));
+    progress_.clear();
+    conclude(o_.output, records_.shown(),
+             {.table = bounds_table,
+              .answer = bounds_finding(records_.shown()),
+              .most = "upper"});
     return 0;
   }
 

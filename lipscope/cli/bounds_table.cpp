@@ -7,6 +7,7 @@
 #include <set>
 
 #include "lipscope/report/table.h"
+#include "lipscope/report/wrap.h"
 
 namespace lipscope::cli {
 
@@ -26,7 +27,7 @@ ordered_json line_of(const ordered_json& record) {
 }
 
 std::string above(const std::vector<ordered_json>& lines, bool layers,
-                  bool quiet) {
+                  const View& view) {
   constexpr std::size_t most_rows = 100;
   std::vector<ordered_json> shown;
   if (lines.size() <= most_rows)
@@ -38,40 +39,41 @@ std::string above(const std::vector<ordered_json>& lines, bool layers,
   if (layers) columns.push_back({"layer", "layer"});
   columns.insert(columns.end(), {{"head", "head"},
                                  {"n", "n"},
-                                 {"scope", "scope"},
-                                 {"radius_max", "|x| <="},
+                                 {"scope", "scope", 3},
+                                 {"radius_max", "|x| <=", 4},
                                  {"upper", "upper"},
-                                 {"upper_log10", "log10"},
+                                 {"upper_log10", "log10", 5},
                                  {"upper_by", "bound"},
                                  {"mark", ""},
-                                 {"regime", "regime"}});
-  std::string text = table(columns, shown);
+                                 {"regime", "regime", 2}});
+  std::string text = table(columns, shown, view.width);
   if (shown.size() < lines.size())
     text += fmt::format(
         "\nthe best of {} bounds; --out FILE.jsonl or --json has them all\n",
         lines.size());
 
-  text += "\n";
   std::set<std::string> cited;
+  std::vector<Meaning> sources;
   for (const ordered_json& line : shown)
     if (cited.insert(line["upper_by"]).second)
-      text += fmt::format("{:<22} {}\n", cell(line["upper_by"]),
-                          cell(line["citation"]));
-  if (!quiet)
-    text +=
-        "\nupper    no change of the input comes out more than this many times "
-        "as large, for\n         any n tokens in the scope; proved, and "
-        "rounded "
-        "up ('-': beyond 1e308)\n"
-        "regime   of the best one as n grows. sqrt-n: as the square root of n; "
-        "saturated: slower,\n         since no token can have more than "
-        "e^(2a)/n of the attention; mean-field: within\n         1% of the "
-        "bound that does not depend on n (docs/bounds.md)\n";
-  return text;
+      sources.push_back({cell(line["upper_by"]), cell(line["citation"])});
+  text += "\n" + legend(sources, view.width);
+  if (view.quiet) return text;
+  return text + "\n" +
+         legend({{"upper",
+                  "no change of the input comes out more than this many times "
+                  "as large, for any n tokens in the scope; proved, and "
+                  "rounded up ('-': beyond 1e308)"},
+                 {"regime",
+                  "of the best one as n grows. sqrt-n: as the square root of "
+                  "n; saturated: slower, since no token can have more than "
+                  "e^(2a)/n of the attention; mean-field: within 1% of the "
+                  "bound that does not depend on n (docs/bounds.md)"}},
+                view.width);
 }
 
 std::string witnesses(const std::vector<ordered_json>& lines, bool layers,
-                      bool quiet) {
+                      const View& view) {
   std::vector<Column> columns;
   if (layers) columns.push_back({"layer", "layer"});
   columns.insert(columns.end(), {{"head", "head"},
@@ -79,23 +81,25 @@ std::string witnesses(const std::vector<ordered_json>& lines, bool layers,
                                  {"t", "t"},
                                  {"radius_max", "max |x|"},
                                  {"lower", "lower"},
-                                 {"lower_by", "found by"},
-                                 {"witness_head", "witness head"}});
+                                 {"lower_by", "found by", 1},
+                                 {"witness_head", "witness head", 2}});
   std::string text =
       "not Lipschitz: there is no bound over all inputs. Measured at a family "
       "of inputs:\n\n" +
-      table(columns, lines);
-  if (!quiet)
-    text +=
-        "\nlower    the norm of the Jacobian at tokens t u, -t u, ... and one "
-        "that they pull to both\n         sides alike, from below and in f64; "
-        "it grows as t^2. --radius R bounds it\n";
-  return text;
+      table(columns, lines, view.width);
+  if (view.quiet) return text;
+  return text + "\n" +
+         legend({{"lower",
+                  "the norm of the Jacobian at tokens t u, -t u, ... and one "
+                  "that they pull to both sides alike, from below and in f64; "
+                  "it grows as t^2. --radius R bounds it"}},
+                view.width);
 }
 
 }  // namespace
 
-std::string bounds_table(const std::vector<ordered_json>& records, bool quiet) {
+std::string bounds_table(const std::vector<ordered_json>& records,
+                         const View& view) {
   if (records.empty()) return "";
   const ordered_json& first = records.front();
   const bool layers = !first["layer"].is_null();
@@ -106,8 +110,8 @@ std::string bounds_table(const std::vector<ordered_json>& records, bool quiet) {
       fmt::format("{}: map {}, kind {}, mask {}, norm {}\n\n",
                   cell(first["model"]), cell(first["map"]), cell(first["kind"]),
                   cell(first["mask"]), cell(first["norm"]));
-  if (!bounds.empty()) text += above(bounds, layers, quiet);
-  if (!measured.empty()) text += witnesses(measured, layers, quiet);
+  if (!bounds.empty()) text += above(bounds, layers, view);
+  if (!measured.empty()) text += witnesses(measured, layers, view);
   return text;
 }
 

@@ -8,6 +8,7 @@
 
 #include "lipscope/report/median.h"
 #include "lipscope/report/table.h"
+#include "lipscope/report/wrap.h"
 
 namespace lipscope::cli {
 
@@ -100,7 +101,7 @@ std::string shares(const Sides& s, const std::vector<double>& radii) {
 
 std::string certified_table(const std::vector<ordered_json>& records,
                             const std::vector<double>& radii,
-                            const StackConstant& constant, bool quiet) {
+                            const StackConstant& constant, const View& view) {
   if (records.empty()) return "";
   const ordered_json& first = records.front();
   const Sides sides = sides_of(records);
@@ -117,20 +118,24 @@ std::string certified_table(const std::vector<ordered_json>& records,
               : fmt::format("no constant holds everywhere: {}\n\n",
                             constant.unbounded);
   text += quantiles(sides) + "\n" + shares(sides, radii);
-  if (quiet) return text;
+  if (view.quiet) return text;
   text +=
-      "\nproved       no change of the embeddings within this radius changes "
-      "the prediction, however\n"
-      "             it is spread over the characters; quantiles over the "
-      "positions\n"
-      "attacked at  a change of this size does change it: found, and evaluated "
-      "in f64\n"
-      "certified    share of the positions whose radius is at least this; 'and "
-      "right': where the\n"
-      "             prediction is the next character of the text as well\n"
-      "attacked     share of the positions where a change of at most this size "
-      "was found; of the\n"
-      "             rest nothing is known at this radius\n";
+      "\n" +
+      legend({{"proved",
+               "no change of the embeddings within this radius changes the "
+               "prediction, however it is spread over the characters; "
+               "quantiles over the positions"},
+              {"attacked at",
+               "a change of this size does change it: found, and evaluated in "
+               "f64"},
+              {"certified",
+               "share of the positions whose radius is at least this; 'and "
+               "right': where the prediction is the next character of the "
+               "text as well"},
+              {"attacked",
+               "share of the positions where a change of at most this size "
+               "was found; of the rest nothing is known at this radius"}},
+             view.width);
   if (first["lower"].is_null())
     text += "Nothing is proved of l2-untied attention: every radius is 0.\n";
   return text;

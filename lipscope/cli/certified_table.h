@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lipscope/cli/view.h"
 #include "lipscope/control/stack_constant.h"
 
 namespace lipscope::cli {
@@ -13,6 +14,6 @@ namespace lipscope::cli {
 /// constant above them, and unless quiet what the columns mean.
 std::string certified_table(const std::vector<nlohmann::ordered_json>& records,
                             const std::vector<double>& radii,
-                            const StackConstant& constant, bool quiet);
+                            const StackConstant& constant, const View& view);
 
 }  // namespace lipscope::cli

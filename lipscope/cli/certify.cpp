@@ -8,13 +8,16 @@
 #include "lipscope/cli/answer.h"
 #include "lipscope/cli/certified_table.h"
 #include "lipscope/cli/commands.h"
+#include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/fingerprint.h"
 #include "lipscope/cli/output.h"
+#include "lipscope/cli/progress.h"
 #include "lipscope/cli/text_piece.h"
 #include "lipscope/control/certifier.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/parallel.h"
 #include "lipscope/io/sha256.h"
+#include "lipscope/report/findings.h"
 #include "lipscope/train/model_folder.h"
 #include "lipscope/train/model_stack.h"
 
@@ -143,8 +146,14 @@ class Certifying final {
         progress.show(++done, "positions");
       }
     }
-    records_.print(certified_table(records_.shown(), o_.radii,
-                                   stack_constant(stack_), records_.quiet()));
+    progress.clear();
+    conclude(o_.output, records_.shown(),
+             {.table =
+                  [&](const Rows& rows, const View& view) {
+                    return certified_table(rows, o_.radii,
+                                           stack_constant(stack_), view);
+                  },
+              .answer = certified_finding(records_.shown())});
     return 0;
   }
 

@@ -14,6 +14,7 @@
 #include "lipscope/attention/dense.h"
 #include "lipscope/attention/multi_head.h"
 #include "lipscope/cli/commands.h"
+#include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/machine.h"
 #include "lipscope/core/gemm_peak.h"
 #include "lipscope/core/parallel.h"
@@ -144,8 +145,19 @@ int run(const Options& o) {
                                      : value.dump());
     fmt::print("\n");
     for (const Identity& id : identities)
-      fmt::print("{:<48}{:<6} worst {:.1e}, allowed {:.0e}\n", id.claim,
+      fmt::print("{:<46}{:<6}worst {:.1e}, allowed {:.0e}\n", id.claim,
                  id.holds() ? "holds" : "FAILS", id.worst, id.allowed);
+    fmt::print("\n");
+    const auto failing =
+        std::count_if(identities.begin(), identities.end(),
+                      [](const Identity& id) { return !id.holds(); });
+    print_answer(
+        sound ? fmt::format("Answer: all is well: the {} identities hold on "
+                            "this machine.",
+                            identities.size())
+              : fmt::format("Answer: {} of {} identities FAIL on this machine; "
+                            "do not trust its numbers.",
+                            failing, identities.size()));
   }
   return sound ? 0 : 1;
 }

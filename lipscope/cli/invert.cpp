@@ -11,9 +11,11 @@
 #include "lipscope/cli/above.h"
 #include "lipscope/cli/answer.h"
 #include "lipscope/cli/commands.h"
+#include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/inverted_table.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/points.h"
+#include "lipscope/cli/progress.h"
 #include "lipscope/cli/question.h"
 #include "lipscope/cli/recover.h"
 #include "lipscope/cli/solver.h"
@@ -21,6 +23,7 @@
 #include "lipscope/control/log_det.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/io/npy.h"
+#include "lipscope/report/findings.h"
 
 namespace lipscope::cli {
 namespace {
@@ -165,7 +168,10 @@ class Inverting final {
           ++done_;
         }
     }
-    records_.print(inverted_table(records_.shown(), records_.quiet()));
+    progress_.clear();
+    conclude(o_.output, records_.shown(),
+             {.table = inverted_table,
+              .answer = inverted_finding(records_.shown())});
     return o_.strict && !records_.all_converged() ? 3 : 0;
   }
 

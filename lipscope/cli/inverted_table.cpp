@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include "lipscope/report/table.h"
+#include "lipscope/report/wrap.h"
 
 namespace lipscope::cli {
 
 using nlohmann::ordered_json;
 
 std::string inverted_table(const std::vector<ordered_json>& records,
-                           bool quiet) {
+                           const View& view) {
   if (records.empty()) return "";
   const ordered_json& first = records.front();
   std::string text = fmt::format(
@@ -33,22 +34,23 @@ std::string inverted_table(const std::vector<ordered_json>& records,
   place.insert(place.end(), {{"n", "n"}, {"sample", "sample"}});
   std::vector<Column> columns = place;
   columns.insert(columns.end(), {{"steps", "iterations"},
-                                 {"a_priori", "enough"},
+                                 {"a_priori", "enough", 1},
                                  {"lower", "error"},
                                  {"upper", "bound"},
-                                 {"residual", "residual"},
-                                 {"worst_ratio", "ratio"},
-                                 {"contraction", "q"},
+                                 {"residual", "residual", 4},
+                                 {"worst_ratio", "ratio", 3},
+                                 {"contraction", "q", 2},
                                  {"outcome", "status"},
-                                 {"seconds", "seconds"}});
-  text += table(columns, lines);
+                                 {"seconds", "seconds", 5}});
+  text += table(columns, lines, view.width);
   if (lines.front().contains("curve"))
     text += "\nFrom iteration to iteration, the first of them\n\n" +
             table({{"iteration", "iteration"},
                    {"step", "step"},
                    {"error", "error"},
                    {"bound", "bound"}},
-                  lines.front()["curve"].get<std::vector<ordered_json>>());
+                  lines.front()["curve"].get<std::vector<ordered_json>>(),
+                  view.width);
   if (!volumes.empty()) {
     columns = place;
     columns.insert(columns.end(), {{"value", "log det"},
@@ -57,27 +59,29 @@ std::string inverted_table(const std::vector<ordered_json>& records,
                                    {"terms", "terms"},
                                    {"probes", "probes"},
                                    {"dense", "dense"}});
-    text += "\nLogarithm of the volume's change\n\n" + table(columns, volumes);
+    text += "\nLogarithm of the volume's change\n\n" +
+            table(columns, volumes, view.width);
   }
-  if (quiet) return text;
-  text +=
-      "\nenough       so many iterations suffice, known after the first step; "
-      "'-' where nothing\n"
-      "             is proved\n"
-      "error        |X found - X|, measured where X is known\n"
-      "bound        it is at most this: (q step + rounding)/(1 - q)\n"
-      "residual     |g(X found) - Y|, measured\n"
-      "ratio        the largest step over the one before it, above rounding; "
-      "at most q if\n"
-      "             there is a q, the contraction that is proved\n"
-      "status       diverged: the steps grew for ever; not-converged: neither "
-      "that nor at rest\n";
+  if (view.quiet) return text;
+  std::vector<Meaning> meanings = {
+      {"enough",
+       "so many iterations suffice, known after the first step; '-' where "
+       "nothing is proved"},
+      {"error", "|X found - X|, measured where X is known"},
+      {"bound", "it is at most this: (q step + rounding)/(1 - q)"},
+      {"residual", "|g(X found) - Y|, measured"},
+      {"ratio",
+       "the largest step over the one before it, above rounding; at most q if "
+       "there is a q, the contraction that is proved"},
+      {"status",
+       "diverged: the steps grew for ever; not-converged: neither that nor at "
+       "rest"}};
   if (!volumes.empty())
-    text +=
-        "+-           error bar of the random signs at 95 %; cut off: a bound "
-        "on the rest of the\n"
-        "             series; dense: by LU, where n d is at most 512\n";
-  return text;
+    meanings.push_back(
+        {"+-",
+         "error bar of the random signs at 95 %; cut off: a bound on the rest "
+         "of the series; dense: by LU, where n d is at most 512"});
+  return text + "\n" + legend(meanings, view.width);
 }
 
 }  // namespace lipscope::cli

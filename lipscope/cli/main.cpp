@@ -1,7 +1,8 @@
 // lipscope: the Lipschitz constant of self-attention, with evidence.
 //
 // Exit codes: 0 done; 1 the run failed; 2 wrong command line or bad input;
-// 3 not converged and --strict; 4 a number from below exceeds one from above.
+// 3 not converged and --strict; 4 a number from below exceeds one from above;
+// 130 interrupted.
 
 #include <fmt/format.h>
 #include <malloc.h>
@@ -22,6 +23,8 @@
 #include <vector>
 
 #include "lipscope/cli/commands.h"
+#include "lipscope/cli/conclusion.h"
+#include "lipscope/cli/interrupt.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/version.h"
@@ -45,7 +48,7 @@ class Summaries final : public CLI::Formatter {
 };
 
 int fail(int code, const char* message) {
-  fmt::print(stderr, "lipscope: {}\n", lipscope::visible_text(message));
+  lipscope::cli::print_note(fmt::format("lipscope: {}", message));
   return code;
 }
 
@@ -128,6 +131,10 @@ int main(int argc, char** argv) {
     for (const Command& command : commands)
       if (command.app->parsed()) return command.run();
     return 2;
+  } catch (const Interrupted& e) {
+    return fail(130, fmt::format("{}; {}", e.what(),
+                                 what_is_kept(*app.get_subcommands().front()))
+                         .c_str());
   } catch (const Violation& e) {
     return fail(4, e.what());
   } catch (const lipscope::InputError& e) {

@@ -10,16 +10,19 @@
 #include "lipscope/cli/above.h"
 #include "lipscope/cli/answer.h"
 #include "lipscope/cli/commands.h"
+#include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/fingerprint.h"
 #include "lipscope/cli/meanfield_table.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/points.h"
+#include "lipscope/cli/progress.h"
 #include "lipscope/cli/question.h"
 #include "lipscope/cli/selection.h"
 #include "lipscope/cli/solver.h"
 #include "lipscope/cli/subject.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/io/npy.h"
+#include "lipscope/report/findings.h"
 #include "lipscope/transport/local_constant.h"
 #include "lipscope/transport/ratio.h"
 #include "lipscope/transport/worst_measure.h"
@@ -154,7 +157,7 @@ class Meanfield final {
           "--optimise-masses: masses are optimised without a mask only");
     o_.solver.seed = o_.source.seed;
     o_.solver.keep_going = [this](int step) {
-      progress_.show(done_, fmt::format("{}, step {}", doing_, step));
+      progress_.show(done_, doing_, step, o_.solver.max_steps);
       return true;
     };
   }
@@ -184,7 +187,10 @@ class Meanfield final {
             ++done_;
           }
     }
-    records_.print(meanfield_table(records_.shown(), records_.quiet()));
+    progress_.clear();
+    conclude(o_.output, records_.shown(),
+             {.table = meanfield_table,
+              .answer = meanfield_finding(records_.shown())});
     return o_.strict && !records_.all_converged() ? 3 : 0;
   }
 

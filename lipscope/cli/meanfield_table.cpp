@@ -6,6 +6,7 @@
 #include <set>
 
 #include "lipscope/report/table.h"
+#include "lipscope/report/wrap.h"
 
 namespace lipscope::cli {
 
@@ -34,35 +35,28 @@ ordered_json line_of(const ordered_json& record) {
   return line;
 }
 
-struct Meaning {
-  const char *change, *text;
-};
-constexpr Meaning meanings[] = {
-    {"move",
-     "move         tokens move whole, by any small amounts: the local constant "
-     "without\n"
-     "             splitting\n"},
-    {"split",
-     "split        tokens may also be cut, and the halves move apart: the "
-     "local "
-     "constant;\n"
-     "             'token' is the one that reacts most to being cut\n"},
-    {"duplicate",
-     "duplicate    every token listed so many times with its share of the "
-     "mass, then\n"
-     "             moved: the same number as 'split' by another way\n"},
-    {"moved",
-     "moved        what really happened to the distance when the tokens were "
-     "moved along\n"
-     "             the worst direction, by exact optimal transport\n"},
-    {"parted",
-     "parted       the same when the token was cut into halves that parted\n"},
-};
+const std::vector<Meaning>& changes_explained() {
+  static const std::vector<Meaning> all = {
+      {"move",
+       "tokens move whole, by any small amounts: the local constant without "
+       "splitting"},
+      {"split",
+       "tokens may also be cut, and the halves move apart: the local constant; "
+       "'token' is the one that reacts most to being cut"},
+      {"duplicate",
+       "every token listed so many times with its share of the mass, then "
+       "moved: the same number as 'split' by another way"},
+      {"moved",
+       "what really happened to the distance when the tokens were moved along "
+       "the worst direction, by exact optimal transport"},
+      {"parted", "the same when the token was cut into halves that parted"}};
+  return all;
+}
 
 }  // namespace
 
 std::string meanfield_table(const std::vector<ordered_json>& records,
-                            bool quiet) {
+                            const View& view) {
   if (records.empty()) return "";
   const ordered_json& first = records.front();
   std::string text =
@@ -74,39 +68,39 @@ std::string meanfield_table(const std::vector<ordered_json>& records,
   if (!first["layer"].is_null()) columns.push_back({"layer", "layer"});
   columns.insert(columns.end(), {{"head", "head"},
                                  {"n", "n"},
-                                 {"sample", "sample"},
-                                 {"scope", "over"},
-                                 {"radius_max", "max |x|"},
+                                 {"sample", "sample", 1},
+                                 {"scope", "over", 4},
+                                 {"radius_max", "max |x|", 7},
                                  {"change", "change"},
-                                 {"token", "token"},
+                                 {"token", "token", 2},
                                  {"lower", "lower"},
                                  {"upper_whp", "upper (whp)"},
                                  {"upper", "upper"},
-                                 {"upper_by", "by"},
-                                 {"relative_gap", "duality gap"},
-                                 {"status", "status"}});
+                                 {"upper_by", "by", 3},
+                                 {"relative_gap", "duality gap", 6},
+                                 {"status", "status", 5}});
   std::vector<ordered_json> lines;
   std::set<std::string> changes;
   for (const ordered_json& record : records) {
     lines.push_back(line_of(record));
     changes.insert(record["parameters"]["change"].get<std::string>());
   }
-  text += table(columns, lines);
-  if (quiet) return text;
+  text += table(columns, lines, view.width);
+  if (view.quiet) return text;
 
-  text += '\n';
-  for (const Meaning& m : meanings)
-    if (changes.contains(m.change)) text += m.text;
+  std::vector<Meaning> meanings;
+  for (const Meaning& m : changes_explained())
+    if (changes.contains(m.word)) meanings.push_back(m);
   if (changes.contains("moved") || changes.contains("parted"))
-    text +=
-        "duality gap  how far, relatively, the transport plans may be from the "
-        "best ones\n";
-  text +=
-      "lower, upper the constant in the distance is at least, and at most, "
-      "this; '-' where\n"
-      "             nothing is proved. Over a ball: of all measures whose "
-      "tokens lie in it\n";
-  return text;
+    meanings.push_back({"duality gap",
+                        "how far, relatively, the transport plans may be from "
+                        "the best ones"});
+  meanings.push_back(
+      {"lower, upper",
+       "the constant in the distance is at least, and at most, this; '-' where "
+       "nothing is proved. Over a ball: of all measures whose tokens lie in "
+       "it"});
+  return text + "\n" + legend(meanings, view.width);
 }
 
 }  // namespace lipscope::cli

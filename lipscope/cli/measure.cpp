@@ -16,11 +16,13 @@
 #include "lipscope/cli/answer.h"
 #include "lipscope/cli/certificates.h"
 #include "lipscope/cli/commands.h"
+#include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/fingerprint.h"
 #include "lipscope/cli/key.h"
 #include "lipscope/cli/measured_table.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/points.h"
+#include "lipscope/cli/progress.h"
 #include "lipscope/cli/question.h"
 #include "lipscope/cli/selection.h"
 #include "lipscope/cli/solver.h"
@@ -29,6 +31,7 @@
 #include "lipscope/core/errors.h"
 #include "lipscope/core/parallel.h"
 #include "lipscope/io/npy.h"
+#include "lipscope/report/findings.h"
 #include "lipscope/spectral/estimate.h"
 #include "lipscope/spectral/inf_norm.h"
 #include "lipscope/spectral/token_norm.h"
@@ -342,7 +345,7 @@ class Measuring final {
     MeasureOptions solver = o_.solver;
     solver.sequences = count;
     solver.keep_going = [&](int step) {
-      show(fmt::format("{}, step {}", doing, step));
+      show(doing, step);
       cut = cut || !time_left();
       return !cut;
     };
@@ -373,9 +376,12 @@ class Measuring final {
     }
   }
 
-  void show(const std::string& doing) {
+  void show(const std::string& doing, Index step = 0) {
     const std::scoped_lock lock(showing_);
-    progress_.show(done_, doing);
+    if (step == 0)
+      progress_.show(done_, doing);
+    else
+      progress_.show(done_, doing, step, o_.solver.max_steps);
   }
 
   bool saves() const { return !(o_.save_direction + o_.save_input).empty(); }
@@ -412,8 +418,14 @@ class Measuring final {
       g.of.head = part.head;
       records_.add(g);
     }
-    records_.print(measured_table(records_.shown(), records_.quiet()) +
-                   growth_table(records_.fits(), records_.quiet()));
+    progress_.clear();
+    conclude(o_.output, records_.shown(),
+             {.table =
+                  [&](const Rows& rows, const View& view) {
+                    return measured_table(rows, view) +
+                           growth_table(records_.fits(), view);
+                  },
+              .answer = measured_finding(records_.shown())});
   }
 
   Options o_;

@@ -11,6 +11,7 @@
 #include "lipscope/core/matrix.h"
 #include "lipscope/report/median.h"
 #include "lipscope/report/table.h"
+#include "lipscope/report/wrap.h"
 
 namespace lipscope::cli {
 
@@ -56,7 +57,7 @@ std::vector<ordered_json> by_length(const std::vector<ordered_json>& records) {
 }  // namespace
 
 std::string measured_table(const std::vector<ordered_json>& records,
-                           bool quiet) {
+                           const View& view) {
   if (records.empty()) return "";
   const ordered_json& first = records.front();
   const bool layers = !first["layer"].is_null();
@@ -71,28 +72,28 @@ std::string measured_table(const std::vector<ordered_json>& records,
   if (records.size() <= most_rows) {
     columns.insert(columns.end(), {{"head", "head"},
                                    {"n", "n"},
-                                   {"sample", "sample"},
-                                   {"radius_max", "max |x|"},
+                                   {"sample", "sample", 2},
+                                   {"radius_max", "max |x|", 5},
                                    {"lower", "lower"},
                                    {"upper_whp", "upper (whp)"},
                                    {"upper", "upper"},
-                                   {"upper_by", "proved by"},
-                                   {"lower_by", "found by"},
-                                   {"residual", "residual"},
-                                   {"steps", "steps"},
-                                   {"status", "status"},
-                                   {"seconds", "seconds"}});
-    text += table(columns, records);
+                                   {"upper_by", "proved by", 1},
+                                   {"lower_by", "found by", 7},
+                                   {"residual", "residual", 6},
+                                   {"steps", "steps", 4},
+                                   {"status", "status", 3},
+                                   {"seconds", "seconds", 8}});
+    text += table(columns, records, view.width);
   } else {
     columns.insert(columns.end(), {{"head", "head"},
                                    {"n", "n"},
-                                   {"samples", "samples"},
-                                   {"least", "least lower"},
+                                   {"samples", "samples", 1},
+                                   {"least", "least lower", 2},
                                    {"median", "median"},
                                    {"most", "most"},
                                    {"upper", "median upper"},
-                                   {"upper_by", "proved by"}});
-    text += table(columns, by_length(records));
+                                   {"upper_by", "proved by", 3}});
+    text += table(columns, by_length(records), view.width);
     const auto converged = std::count_if(
         records.begin(), records.end(),
         [](const ordered_json& r) { return r["status"] == "converged"; });
@@ -102,54 +103,55 @@ std::string measured_table(const std::vector<ordered_json>& records,
         records.size(), converged);
   }
 
-  if (!quiet) {
-    text +=
-        "\nlower        how many times larger a small change of the input "
-        "comes "
-        "out, for the\n"
-        "             worst direction found; recomputed in f64, so the true "
-        "constant is at\n"
-        "             least this\n";
-    if (!first["delta"].is_null() && records.size() <= most_rows)
-      text += fmt::format(
-          "upper (whp)  the true constant is at most this, but for a chance of "
-          "{:.0e} over the\n"
-          "             random start; '-' while nothing can be said (--enclose "
-          "1.05 makes it\n"
-          "             say something)\n",
-          first["delta"].get<double>());
-    text +=
-        "upper        the same for certain, by a decomposition (dense-svd, "
-        "row-sweep) or by the\n             bound that is named "
-        "(docs/bounds.md); '-' where nothing is proved\n";
-  }
-  return text;
+  if (view.quiet) return text;
+  std::vector<Meaning> meanings = {
+      {"lower",
+       "how many times larger a small change of the input comes out, for the "
+       "worst direction found; recomputed in f64, so the true constant is at "
+       "least this"}};
+  if (!first["delta"].is_null() && records.size() <= most_rows)
+    meanings.push_back(
+        {"upper (whp)",
+         fmt::format(
+             "the true constant is at most this, but for a chance of {:.0e} "
+             "over the random start; '-' while nothing can be said (--enclose "
+             "1.05 makes it say something)",
+             first["delta"].get<double>())});
+  meanings.push_back(
+      {"upper",
+       "the same for certain, by a decomposition (dense-svd, row-sweep) or by "
+       "the bound that is named (docs/bounds.md); '-' where nothing is "
+       "proved"});
+  return text + "\n" + legend(meanings, view.width);
 }
 
-std::string growth_table(const std::vector<ordered_json>& fits, bool quiet) {
+std::string growth_table(const std::vector<ordered_json>& fits,
+                         const View& view) {
   if (fits.empty()) return "";
   std::vector<Column> columns;
   if (!fits.front()["layer"].is_null()) columns.push_back({"layer", "layer"});
   columns.insert(columns.end(), {{"head", "head"},
-                                 {"points", "points"},
+                                 {"points", "points", 3},
                                  {"exponent", "exponent"},
                                  {"exponent_low", "low"},
                                  {"exponent_high", "high"},
                                  {"constant", "constant"},
-                                 {"r_squared", "r squared"},
-                                 {"radius_correlation", "with radius"}});
+                                 {"r_squared", "r squared", 2},
+                                 {"radius_correlation", "with radius", 1}});
   std::string text =
       "\nGrowth of 'lower' at these inputs with the length n, as constant * "
       "n^exponent\n\n" +
-      table(columns, fits);
-  if (!quiet)
-    text += fmt::format(
-        "\nlow, high    hold the exponent with confidence {}, if residuals are "
-        "independent\n"
-        "with radius  correlation of the constant with the sequence's radius, "
-        "both as logarithms\n",
-        fits.front()["confidence"].get<double>());
-  return text;
+      table(columns, fits, view.width);
+  if (view.quiet) return text;
+  return text + "\n" +
+         legend({{"low, high",
+                  fmt::format("hold the exponent with confidence {}, if "
+                              "residuals are independent",
+                              fits.front()["confidence"].get<double>())},
+                 {"with radius",
+                  "correlation of the constant with the sequence's radius, "
+                  "both as logarithms"}},
+                view.width);
 }
 
 }  // namespace lipscope::cli

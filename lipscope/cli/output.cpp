@@ -1,7 +1,6 @@
 #include "lipscope/cli/output.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -49,7 +48,7 @@ ordered_json with_provenance(ordered_json record) {
   return record;
 }
 
-void declare_output(CLI::App& app, OutputOptions& o) {
+void declare_output(CLI::App& app, OutputOptions& o, bool rows) {
   const char* group = "Output";
   app.add_flag("--json", o.json, "print one JSON object a line, no table")
       ->group(group);
@@ -65,6 +64,7 @@ void declare_output(CLI::App& app, OutputOptions& o) {
       ->group(group);
   app.add_flag("--quiet", o.quiet, "no progress bar, no explanations")
       ->group(group);
+  declare_view(app, o.view, rows);
 }
 
 Records::Records(const OutputOptions& options) : options_(options) {
@@ -147,40 +147,6 @@ bool Records::all_converged() const {
   return std::all_of(shown_.begin(), shown_.end(), [](const ordered_json& r) {
     return r["status"] == "converged";
   });
-}
-
-void Records::print(const std::string& text) const {
-  if (!options_.json) print_text(text);
-}
-
-Progress::Progress(Index total, bool quiet)
-    : total_(total),
-      visible_(!quiet && isatty(STDERR_FILENO)),
-      start_(std::chrono::steady_clock::now()),
-      last_(start_ - std::chrono::hours(1)) {}
-
-Progress::~Progress() {
-  if (drawn_) fmt::print(stderr, "\r\033[K");
-}
-
-void Progress::show(Index done, const std::string& doing) {
-  if (!visible_) return;
-  const auto now = std::chrono::steady_clock::now();
-  if (now - last_ < std::chrono::milliseconds(100)) return;
-  last_ = now;
-  drawn_ = true;
-
-  constexpr int width = 24;
-  const int filled =
-      static_cast<int>(width * done / std::max<Index>(1, total_));
-  const double elapsed = std::chrono::duration<double>(now - start_).count();
-  const std::string left =
-      done == 0
-          ? ""
-          : fmt::format(", {:.0f} s left", elapsed / done * (total_ - done));
-  fmt::print(stderr, "\r\033[K[{:#>{}}{:.>{}}] {}/{} {}{}", "", filled, "",
-             width - filled, done, total_, visible_line(doing), left);
-  std::fflush(stderr);
 }
 
 }  // namespace lipscope::cli

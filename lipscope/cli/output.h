@@ -1,7 +1,6 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <map>
 #include <memory>
 #include <set>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "lipscope/cli/record.h"
+#include "lipscope/cli/view.h"
 #include "lipscope/io/journal.h"
 
 namespace lipscope::cli {
@@ -18,9 +18,12 @@ struct OutputOptions {
   bool quiet = false;
   std::string out;  ///< FILE.jsonl
   bool resume = false;
+  ViewOptions view;
 };
 
-void declare_output(CLI::App& app, OutputOptions& options);
+/// --json, --out, --resume, --quiet, --csv and --wide; with `rows` also --sort
+/// and --top.
+void declare_output(CLI::App& app, OutputOptions& options, bool rows = true);
 
 /// Where records go: the journal as each is made, and standard output as JSON
 /// lines or, at the end, as the tables of the command.
@@ -53,11 +56,8 @@ class Records {
   /// and the fits; for a table at the end.
   const std::vector<nlohmann::ordered_json>& shown() const { return shown_; }
   const std::vector<nlohmann::ordered_json>& fits() const { return fits_; }
-  bool quiet() const { return options_.quiet; }  ///< no explanations
-  bool all_converged() const;                    ///< of the rows
-
-  /// Text for people: on standard output, unless JSON was asked for.
-  void print(const std::string& text) const;
+  bool all_converged() const;  ///< of the rows
+  const OutputOptions& options() const { return options_; }
 
  private:
   OutputOptions options_;
@@ -94,20 +94,5 @@ void print_out(const std::string& text);
 /// Text for people, to standard output, now. What a terminal would obey is
 /// written out (visible_text): names and texts come from outside.
 void print_text(const std::string& text);
-
-/// A bar on standard error: drawn if that is a terminal, silent otherwise.
-class Progress {
- public:
-  Progress(Index total, bool quiet);
-  ~Progress();
-
-  void show(Index done, const std::string& doing);
-
- private:
-  Index total_;
-  bool visible_;
-  bool drawn_ = false;
-  std::chrono::steady_clock::time_point start_, last_;
-};
 
 }  // namespace lipscope::cli

@@ -6,13 +6,16 @@
 #include <utility>
 
 #include "lipscope/cli/answer.h"
+#include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/fingerprint.h"
 #include "lipscope/cli/points.h"
+#include "lipscope/cli/progress.h"
 #include "lipscope/cli/recovered_table.h"
 #include "lipscope/control/recover.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/rounding.h"
 #include "lipscope/io/npy.h"
+#include "lipscope/report/findings.h"
 #include "lipscope/text/tokenizer.h"
 
 namespace lipscope::cli {
@@ -39,7 +42,8 @@ class Recovering final {
         model_(load_model(o_.source.model)),
         sha256_(model_.parameters.sha256()),
         tokenizer_(load_tokenizer(o_.source.model)),
-        records_(o_.output) {
+        records_(o_.output),
+        progress_(1, o_.output.quiet) {
     for (TokenId i = 0; i < tokenizer_.vocabulary_size(); ++i)
       characters_.push_back(tokenizer_.decode(std::span(&i, 1)));
     require_no_norms(model_);
@@ -65,7 +69,10 @@ class Recovering final {
     } else {
       windows();
     }
-    records_.print(recovered_table(records_.shown(), records_.quiet()));
+    progress_.clear();
+    conclude(o_.output, records_.shown(),
+             {.table = recovered_table,
+              .answer = recovered_finding(records_.shown())});
     return o_.strict && !records_.all_converged() ? 3 : 0;
   }
 
@@ -162,6 +169,11 @@ class Recovering final {
     InvertOptions options = o_.invert;
     options.given_error =
         o_.trained.given_error.value_or(storage_rounding(p.y));
+    options.keep_going = [&](const InvertStep& s) {
+      progress_.show(0, fmt::format("n = {}, sample {}, iteration {}", r.n,
+                                    p.sample, s.iteration));
+      return true;
+    };
     const StackInversion found = invert_stack(stack.blocks(), p.y, options);
     // the X that was given is the preimage of Y before it was rounded
     std::optional<double> bound;
@@ -227,6 +239,7 @@ class Recovering final {
   Tokenizer tokenizer_;
   std::vector<std::string> characters_;
   Records records_;
+  Progress progress_;
 };
 
 // a whole model has no choice of these

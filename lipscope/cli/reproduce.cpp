@@ -1,21 +1,29 @@
 // lipscope reproduce: a figure or table of the papers, made again.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <memory>
 
 #include "lipscope/cli/commands.h"
+#include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/fingerprint.h"
 #include "lipscope/cli/key.h"
 #include "lipscope/cli/measured_table.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/points.h"
+#include "lipscope/cli/progress.h"
 #include "lipscope/cli/subject.h"
+#include "lipscope/cli/terminal.h"
 #include "lipscope/core/errors.h"
+#include "lipscope/core/nearest_word.h"
 #include "lipscope/experiments/experiment.h"
 #include "lipscope/io/sha256.h"
 #include "lipscope/io/text_file.h"
+#include "lipscope/report/findings.h"
 #include "lipscope/report/table.h"
+#include "lipscope/report/wrap.h"
 #include "lipscope/train/corpus.h"
 
 namespace lipscope::cli {
@@ -30,11 +38,17 @@ struct Options {
   OutputOptions output;
 };
 
-std::string list_of_experiments() {
-  std::string text;
+std::string list_of_experiments(std::size_t width) {
+  std::vector<Meaning> list;
   for (const Experiment& e : experiments())
-    text += fmt::format("  {:<22} {}\n", e.name, e.sentence);
-  return text;
+    list.push_back({"  " + e.name, e.sentence});
+  return legend(list, width);
+}
+
+std::vector<std::string> names_of_experiments() {
+  std::vector<std::string> names;
+  for (const Experiment& e : experiments()) names.push_back(e.name);
+  return names;
 }
 
 void declare(CLI::App& app, Options& o) {
@@ -42,7 +56,7 @@ void declare(CLI::App& app, Options& o) {
       "Make a figure or table of the papers again: numbers from below and from "
       "above, as a table\nand, with --out, as records that `lipscope report` "
       "draws.\n\n" +
-      list_of_experiments() +
+      list_of_experiments(0) +
       "\n  lipscope reproduce kim-tightness\n"
       "  lipscope reproduce castin-adversarial --model gpt2/ --out "
       "adversarial.jsonl\n"
@@ -79,16 +93,17 @@ void declare(CLI::App& app, Options& o) {
       ->check(CLI::Range(0, 4096))
       ->capture_default_str()
       ->group(group);
-  declare_output(app, o.output);
+  declare_output(app, o.output, false);
 }
 
 const Experiment& experiment_called(const std::string& name) {
   for (const Experiment& e : experiments())
     if (e.name == name) return e;
   throw InputError(
-      fmt::format("reproduce {}: no experiment is called that; "
-                  "there are\n{}",
-                  name, list_of_experiments()));
+      fmt::format("reproduce {}: no experiment is called that{}; there are "
+                  "{}",
+                  name, did_you_mean(name, names_of_experiments()),
+                  fmt::join(names_of_experiments(), ", ")));
 }
 
 ordered_json object_of(const NamedNumbers& numbers) {
@@ -99,7 +114,8 @@ ordered_json object_of(const NamedNumbers& numbers) {
 
 // values that are no constants: a line for each x, a column for each series
 std::string value_table(const Figure& figure,
-                        const std::vector<ordered_json>& rows) {
+                        const std::vector<ordered_json>& rows,
+                        const View& view) {
   std::vector<Column> columns = {{"x", figure.x_name}};
   std::vector<ordered_json> lines;
   bool starred = false;
@@ -107,7 +123,7 @@ std::string value_table(const Figure& figure,
     const std::string series = row["series"];
     const auto is_series = [&](const Column& c) { return c.title == series; };
     if (std::none_of(columns.begin() + 1, columns.end(), is_series))
-      columns.push_back({"of " + series, series});
+      columns.push_back({"of " + series, series, 1});
     const auto same_x = [&](const ordered_json& l) {
       return l["x"] == row["x"];
     };
@@ -118,29 +134,42 @@ std::string value_table(const Figure& figure,
     starred = starred || !converged;
     (*line)["of " + series] = cell(row["value"]) + (converged ? "" : " *");
   }
-  return figure.y_name + ":\n" + table(columns, lines) +
+  return figure.y_name + ":\n" + table(columns, lines, view.width) +
          (starred ? "* not converged\n" : "");
 }
 
-std::string figure_table(const Figure& figure,
-                         const std::vector<ordered_json>& rows, bool quiet) {
+// a line of the table: what was asked stands among what was found
+ordered_json line_of(ordered_json record) {
+  const ordered_json asked = record["parameters"];
+  record.update(asked);
+  if (record["upper"].is_null() && record["upper_log10"].is_number())
+    record["upper"] =
+        fmt::format("10^{:.1f}", record["upper_log10"].get<double>());
+  return record;
+}
+
+std::string figure_table(const Figure& figure, std::vector<ordered_json> rows,
+                         const View& view) {
+  for (ordered_json& row : rows) row = line_of(std::move(row));
   std::string text = figure.title + "\n";
-  if (!quiet) text += figure.explanation + "\n";
+  if (!view.quiet)
+    text +=
+        wrapped(figure.explanation, view.width == 0 ? 80 : view.width) + "\n";
   if (rows.front().contains("value_of"))
-    return text + "\n" + value_table(figure, rows) + "\n";
+    return text + "\n" + value_table(figure, rows, view) + "\n";
   return text + "\n" +
          table({{"series", "series"},
                 {"x", figure.x_name},
-                {"n", "n"},
-                {"mask", "mask"},
-                {"norm", "norm"},
+                {"n", "n", 4},
+                {"mask", "mask", 5},
+                {"norm", "norm", 6},
                 {"lower", "lower"},
-                {"lower_by", "by"},
+                {"lower_by", "by", 3},
                 {"upper", "upper"},
-                {"upper_by", "by"},
-                {"scope", "scope"},
-                {"status", "status"}},
-               rows) +
+                {"upper_by", "by", 1},
+                {"scope", "scope", 2},
+                {"status", "status", 7}},
+               rows, view.width) +
          "\n";
 }
 
@@ -325,21 +354,26 @@ class Reproducing final {
     return lower.is_null() ? std::nullopt : std::optional(lower.get<double>());
   }
 
-  // a line of the table: what was asked stands among what was found
-  void keep(ordered_json record) {
-    const ordered_json asked = record["parameters"];
-    record.update(asked);
-    if (record["upper"].is_null() && record["upper_log10"].is_number())
-      record["upper"] =
-          fmt::format("10^{:.1f}", record["upper_log10"].get<double>());
-    drawn_[at_].rows.push_back(std::move(record));
-  }
+  void keep(const ordered_json& record) { drawn_[at_].rows.push_back(record); }
 
   void print() const {
+    Rows all;
     for (const auto& [figure, rows, fits, keys] : drawn_)
-      if (!rows.empty())
-        records_.print(figure_table(figure, rows, records_.quiet()) +
-                       growth_table(fits, records_.quiet()) + "\n");
+      all.insert(all.end(), rows.begin(), rows.end());
+    Rows spoken_of = all;
+    for (const auto& [figure, rows, fits, keys] : drawn_)
+      spoken_of.insert(spoken_of.end(), fits.begin(), fits.end());
+    conclude(o_.output, all,
+             {.table =
+                  [&](const Rows&, const View& view) {
+                    std::string text;
+                    for (const auto& [figure, rows, fits, keys] : drawn_)
+                      if (!rows.empty())
+                        text += figure_table(figure, rows, view) +
+                                growth_table(fits, view) + "\n";
+                    return text;
+                  },
+              .answer = reproduced_finding(experiment_.name, spoken_of)});
   }
 
   Options o_;
@@ -361,7 +395,7 @@ Run reproduce_command(CLI::App& app) {
   declare(app, *options);
   return [options] {
     if (options->name == "list") {
-      fmt::print("{}", list_of_experiments());
+      print_text(list_of_experiments(screen_width(STDOUT_FILENO)));
       return 0;
     }
     return Reproducing(*options).run();

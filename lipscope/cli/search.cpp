@@ -11,13 +11,16 @@
 
 #include "lipscope/cli/above.h"
 #include "lipscope/cli/commands.h"
+#include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/output.h"
+#include "lipscope/cli/progress.h"
 #include "lipscope/cli/question.h"
+#include "lipscope/cli/searched_table.h"
 #include "lipscope/cli/selection.h"
 #include "lipscope/cli/subject.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/io/npy.h"
-#include "lipscope/report/table.h"
+#include "lipscope/report/findings.h"
 
 namespace lipscope::cli {
 namespace {
@@ -120,65 +123,6 @@ Tokens tokens_for(const Options& o, const Subject& subject, Kind kind,
   return {set.norm ? after_norm(*set.norm) : ball(set.radius), set};
 }
 
-// one line of the table: the best of one search
-ordered_json line_of(const ordered_json& record) {
-  ordered_json line = record;
-  line.update(record["details"]);
-  return line;
-}
-
-std::string searched_table(const std::vector<ordered_json>& records,
-                           bool quiet) {
-  std::vector<ordered_json> lines;
-  for (const ordered_json& r : records)
-    if (r["parameters"]["of"] == "best") lines.push_back(line_of(r));
-  if (lines.empty()) return "";
-  const ordered_json& first = lines.front();
-  std::string text = fmt::format(
-      "{}: map {}, kind {}, mask {}, norm {}, over sequences in the region "
-      "named\n\n",
-      cell(first["model"]), cell(first["map"]), cell(first["kind"]),
-      cell(first["mask"]), cell(first["norm"]));
-  std::vector<Column> columns;
-  if (!first["layer"].is_null()) columns.push_back({"layer", "layer"});
-  columns.insert(columns.end(), {{"head", "head"},
-                                 {"n", "n"},
-                                 {"region", "region"},
-                                 {"lower", "lower"},
-                                 {"upper", "upper"},
-                                 {"upper_log10", "log10"},
-                                 {"ratio", "upper/lower"},
-                                 {"start", "found from"},
-                                 {"before", "there"},
-                                 {"upper_by", "proved by"},
-                                 {"steps", "evaluations"},
-                                 {"status", "status"},
-                                 {"seconds", "seconds"}});
-  text += table(columns, lines);
-  if (lines.size() == 1 && first["starts"].size() > 1) {
-    text += "\nFrom each start\n\n";
-    text += table({{"start", "start"},
-                   {"before", "there"},
-                   {"value", "climbed to"},
-                   {"evaluations", "evaluations"},
-                   {"status", "status"}},
-                  first["starts"].get<std::vector<ordered_json>>());
-  }
-  if (!quiet)
-    text +=
-        "\nlower        the constant over the region is at least this: how "
-        "much "
-        "larger a small\n"
-        "             change comes out at the tokens found, recomputed in f64\n"
-        "upper        it is at most this, by the bound that is named; '-' "
-        "where none is proved\n"
-        "found from   the start whose ascent led highest, and the norm 'there' "
-        "before it\n"
-        "status       not-converged: cut by --budget or --max-evaluations; "
-        "lower holds all the same\n";
-  return text;
-}
-
 class Searching final {
  public:
   explicit Searching(Options options)
@@ -205,6 +149,7 @@ class Searching final {
   }
 
   int run() {
+    say_budget();
     Index found = 0;
     for_each([&](const Record& asked, const Tokens&) {
       found += records_.find(asked) != nullptr;
@@ -214,7 +159,10 @@ class Searching final {
       search_one(asked, tokens);
       ++done_;
     });
-    records_.print(searched_table(records_.shown(), records_.quiet()));
+    progress_.clear();
+    conclude(o_.output, best_of_each(records_.shown()),
+             {.table = searched_table,
+              .answer = searched_finding(records_.shown())});
     return o_.strict && !all_converged_ ? 3 : 0;
   }
 
@@ -230,6 +178,17 @@ class Searching final {
       for (const std::optional<Index>& head : selection_.heads)
         for (const Index n : lengths_)
           act(asked_of(selection_.layers[l], head, n, tokens_[l]), tokens_[l]);
+  }
+
+  // before an hour passes, or what is found is taken for all there is
+  void say_budget() const {
+    if (o_.output.quiet) return;
+    const std::string maps =
+        total() == 1 ? "one map" : fmt::format("{} maps", total());
+    print_note(o_.search.budget == 0.0
+                   ? fmt::format("searching {}, without a limit of time", maps)
+                   : fmt::format("searching {}, {:g} s in all (--budget)", maps,
+                                 o_.search.budget));
   }
 
   double elapsed() const {
@@ -311,7 +270,8 @@ class Searching final {
     Record r = asked;
     answer(r, result.best, above, tokens.region.scope());
     r.steps = result.evaluations;
-    r.converged = result.complete && result.best.converged;
+    // a search that was cut has not looked everywhere it was to look
+    r.converged = result.complete && result.best.converged && !result.cut;
     if (result.cut) r.cut = "budget";
     r.seconds = elapsed() - before;
     r.details["starts"] = ordered_json::array();
@@ -324,6 +284,9 @@ class Searching final {
            {"status", f.converged ? "converged" : "not-converged"}});
     r.details["starts_left"] =
         result.starts - static_cast<Index>(result.all.size());
+    r.details["starts_cut"] =
+        std::count_if(result.all.begin(), result.all.end(),
+                      [](const Found& f) { return f.cut; });
     all_converged_ = all_converged_ && r.converged && r.cut.empty();
     save(result.best);
     records_.add(r);

@@ -1,6 +1,7 @@
 // lipscope train: a character-level language model learns a text.
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <numbers>
@@ -8,14 +9,20 @@
 #include <span>
 
 #include "lipscope/cli/commands.h"
+#include "lipscope/cli/conclusion.h"
+#include "lipscope/cli/interrupt.h"
 #include "lipscope/cli/output.h"
+#include "lipscope/cli/progress.h"
+#include "lipscope/cli/terminal.h"
 #include "lipscope/cli/training_records.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/io/atomic_file.h"
 #include "lipscope/io/json_text.h"
 #include "lipscope/io/sha256.h"
 #include "lipscope/io/text_file.h"
+#include "lipscope/report/findings.h"
 #include "lipscope/report/table.h"
+#include "lipscope/report/wrap.h"
 #include "lipscope/train/training_run.h"
 
 namespace lipscope::cli {
@@ -266,6 +273,8 @@ RunSummary train_shown(Options o, const std::string& folder,
     if (first < 0) first = done - 1;
     const std::chrono::duration<double> spent =
         std::chrono::steady_clock::now() - start;
+    // the run ends after a checkpoint
+    if (interrupted()) return false;
     progress.show(
         done,
         fmt::format("nll {:.3f}, {:.0f} characters/s", report.nll,
@@ -279,6 +288,7 @@ RunSummary train_shown(Options o, const std::string& folder,
                "batch nll", "valid nll", "bpc", "|grad|", "attention",
                "chars/s");
   o.run.seen = [&](const Evaluation& seen) {
+    progress.clear();
     if (!o.json) fmt::print("{}", row_of(seen));
     std::fflush(stdout);
   };
@@ -288,7 +298,24 @@ RunSummary train_shown(Options o, const std::string& folder,
                         .seed = o.training.seed,
                         .limited = o.training.limits.lipschitz.has_value()},
                        o.json);
-  return train_in_folder(folder, description, corpus, o.training, o.run);
+  const RunSummary summary =
+      train_in_folder(folder, description, corpus, o.training, o.run);
+  if (!summary.finished)
+    throw Interrupted(fmt::format("interrupted at step {} of {}", summary.steps,
+                                  o.run.steps));
+  return summary;
+}
+
+std::string finding_of(const RunSummary& s,
+                       const std::optional<ordered_json>& cost) {
+  ordered_json fields = {{"best_step", s.best_step},
+                         {"best_valid_nll", s.best_valid_nll},
+                         {"test_nll", s.test_nll}};
+  if (s.promised)
+    fields.update(
+        {{"limit", s.promised->limit}, {"certified", s.promised->certified}});
+  if (cost) fields["cost_in_valid_nll"] = (*cost)["cost_in_valid_nll"];
+  return trained_finding(fields);
 }
 
 // the same without the limit, and the difference
@@ -314,13 +341,17 @@ ordered_json cost_of_limit(const Options& o, const RunSummary& limited,
   return cost;
 }
 
+// lines for people, broken between words where the terminal ends
+void print_lines(const std::string& text) {
+  print_text(fitted(text, screen_width(STDOUT_FILENO)));
+}
+
 void print_promise(const Options& o, const PromisedConstant& c) {
-  fmt::print(
+  print_lines(fmt::format(
       "certified constant at most {:.6g} (promised {:.6g}): input of layer 0 "
-      "-> "
-      "logits, 2-norm, causal,\nup to {} characters, {}, of the best weights; "
-      "embedded characters are at most {:.4g} long\n",
-      c.certified, c.limit, o.model.context, c.scope, c.longest_token);
+      "-> logits, 2-norm, causal, up to {} characters, {}, of the best "
+      "weights; embedded characters are at most {:.4g} long\n",
+      c.certified, c.limit, o.model.context, c.scope, c.longest_token));
 }
 
 int run(Options& o) {
@@ -343,30 +374,25 @@ int run(Options& o) {
     if (cost) print_out(json_line(*cost));
     return 0;
   }
-  fmt::print(
-      "best at step {}: validation {:.4f} nats a character ({:.4f} bits), test "
-      "{:.4f} ({:.4f} bits)\n",
-      summary.best_step, summary.best_valid_nll,
-      summary.best_valid_nll / std::numbers::ln2, summary.test_nll,
-      summary.test_nll / std::numbers::ln2);
   if (summary.promised) print_promise(o, *summary.promised);
   if (cost)
-    fmt::print(
+    print_lines(fmt::format(
         "what the limit costs: {:+.4f} nats a character of validation "
         "({:.4f} with it, {:.4f} without)\n",
         (*cost)["cost_in_valid_nll"].get<double>(), summary.best_valid_nll,
-        (*cost)["unconstrained_best_valid_nll"].get<double>());
+        (*cost)["unconstrained_best_valid_nll"].get<double>()));
   else if (summary.promised && !o.quiet)
     fmt::print(
         "what the limit costs in loss: the same command with --cost "
         "--resume says it\n");
   if (!o.quiet && o.model.mixer != Mixer::lstm && o.run.measured_characters > 0)
-    print_text(fmt::format(
+    print_lines(fmt::format(
         "'attention' is the largest constant of a layer from below: map attn, "
-        "causal, 2-norm, at the\nfirst {1} characters of validation text; each "
-        "layer's, with its bound from above, is in\n{0}/metrics.jsonl, which "
+        "causal, 2-norm, at the first {1} characters of validation text; each "
+        "layer's, with its bound from above, is in {0}/metrics.jsonl, which "
         "'lipscope report {0}/metrics.jsonl' draws\n",
         o.folder, std::min(o.run.measured_characters, o.model.context)));
+  print_answer(finding_of(summary, cost));
   return 0;
 }
 

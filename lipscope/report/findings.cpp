@@ -200,7 +200,7 @@ std::string meanfield_finding(const Findings& records) {
   if (!most)
     return fmt::format(
         "Answer: cutting tokens does not matter at {}: moving them whole "
-        "reacts most, at most measured {} times ({}).",
+        "reacts most, {} times ({}).",
         both == 1 ? "this input" : fmt::format("any of these {} inputs", both),
         six_digits(*number_of(largest->split, "lower")), where(largest->split));
   return fmt::format(
@@ -226,8 +226,8 @@ std::string inverted_finding(const Findings& records) {
                          : fmt::format("Answer: {} of {} recovered", back,
                                        counted(records.size(), "input"));
   if (!errors.empty())
-    text += fmt::format(": the error is {}{}",
-                        errors.size() > 1 ? "at most measured " : "",
+    text += fmt::format(": the {} is {}",
+                        errors.size() > 1 ? "largest error" : "error",
                         six_digits(*number_of(errors.front(), "lower")));
   if (bounds.size() == records.size())
     text += fmt::format("{} proved to be at most {}",

@@ -163,7 +163,7 @@ ordered_json changed(const char* change, double lower, int sample = 0) {
 TEST(MeanfieldFinding, SaysWhetherCuttingMatters) {
   EXPECT_EQ(meanfield_finding({changed("move", 1.0), changed("split", 1.0)}),
             "Answer: cutting tokens does not matter at this input: moving them "
-            "whole reacts most, at most measured 1 times (the layer, n = 8).");
+            "whole reacts most, 1 times (the layer, n = 8).");
   EXPECT_EQ(
       meanfield_finding({changed("move", 1.0, 0), changed("split", 1.5, 0),
                          changed("move", 2.0, 1), changed("split", 2.0, 1),
@@ -187,7 +187,7 @@ TEST(InvertedFinding, SaysWhatCameBackAndWhatIsProved) {
       inverted_finding(
           {back,
            {{"lower", 17.5}, {"upper", nullptr}, {"status", "not-converged"}}}),
-      "Answer: 1 of 2 inputs recovered: the error is at most measured "
+      "Answer: 1 of 2 inputs recovered: the largest error is "
       "17.5; it is proved for 1 of them.");
   EXPECT_EQ(inverted_finding({}), "");
 }
