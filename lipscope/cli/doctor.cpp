@@ -3,6 +3,7 @@
 
 #include <dnnl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -16,11 +17,13 @@
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/machine.h"
+#include "lipscope/cli/terminal.h"
 #include "lipscope/core/gemm_peak.h"
 #include "lipscope/core/parallel.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/core/version.h"
 #include "lipscope/operators/check.h"
+#include "lipscope/report/wrap.h"
 #include "lipscope/spectral/dense.h"
 #include "lipscope/spectral/golub_kahan.h"
 
@@ -137,13 +140,13 @@ int run(const Options& o) {
                                     {"holds", id.holds()}});
     fmt::print("{}\n", facts.dump());
   } else {
+    std::vector<Meaning> lines;
     for (const auto& [name, value] : facts.items())
-      fmt::print("{:<34}{}\n", name,
-                 value.is_number_float()
-                     ? fmt::format("{:.1f}", value.get<double>())
-                 : value.is_string() ? value.get<std::string>()
-                                     : value.dump());
-    fmt::print("\n");
+      lines.push_back({name, value.is_number_float()
+                                 ? fmt::format("{:.1f}", value.get<double>())
+                             : value.is_string() ? value.get<std::string>()
+                                                 : value.dump()});
+    print_text(legend(lines, screen_width(STDOUT_FILENO)) + "\n");
     for (const Identity& id : identities)
       fmt::print("{:<46}{:<6}worst {:.1e}, allowed {:.0e}\n", id.claim,
                  id.holds() ? "holds" : "FAILS", id.worst, id.allowed);

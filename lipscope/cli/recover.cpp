@@ -170,8 +170,8 @@ class Recovering final {
     options.given_error =
         o_.trained.given_error.value_or(storage_rounding(p.y));
     options.keep_going = [&](const InvertStep& s) {
-      progress_.show(0, fmt::format("n = {}, sample {}, iteration {}", r.n,
-                                    p.sample, s.iteration));
+      progress_.show(
+          0, fmt::format("n = {}, iteration {}", p.y.rows(), s.iteration));
       return true;
     };
     const StackInversion found = invert_stack(stack.blocks(), p.y, options);
