@@ -13,6 +13,7 @@
 
 #include "lipscope/core/errors.h"
 #include "lipscope/text/tokenizer.h"
+#include "lipscope/text/words.h"
 
 namespace lipscope::fuzz {
 
@@ -62,7 +63,11 @@ void may_refuse(Read&& read) {
 
 /// What holds of the tokens of every text, whatever the vocabulary.
 inline void check_tokens(const Tokenizer& tokenizer, std::string_view text) {
-  for (const Token& token : tokenizer.encode(text)) {
+  const std::vector<Token> tokens = tokenizer.encode(text);
+  std::string rebuilt;
+  for (const std::string& word : words_of(text, tokens)) rebuilt += word;
+  hold(tokens.empty() || rebuilt == text, "its pieces end to end are the text");
+  for (const Token& token : tokens) {
     hold(token.id >= 0 && token.id < tokenizer.vocabulary_size(),
          "an id is in the vocabulary");
     hold(token.begin <= token.end && token.end <= text.size(),

@@ -56,8 +56,13 @@ def tokenizer_json():
                                  "add_prefix_space": False},
                "model": {"type": "BPE", "dropout": None, "vocab": vocabulary,
                          "merges": merge}}
-    pieces = ["[UNK]", "a", "##b", "ab", "'", "ll", ".", "e", "\u6771"]
-    yield {"normalizer": {"type": "BertNormalizer", "clean_text": True,
+    pieces = ["[MASK]", "a", "##b", "Ab", "[UNK]", "ab", "'", "ll", ".", "e", "\u6771"]
+    yield {"added_tokens": [
+               {"id": 0, "content": "[MASK]", "special": True, "lstrip": True,
+                "rstrip": False, "single_word": False, "normalized": False},
+               {"id": 3, "content": "Ab", "special": False, "lstrip": False,
+                "rstrip": True, "single_word": True, "normalized": True}],
+           "normalizer": {"type": "BertNormalizer", "clean_text": True,
                           "handle_chinese_chars": True, "strip_accents": None,
                           "lowercase": True},
            "pre_tokenizer": {"type": "BertPreTokenizer"},
@@ -132,6 +137,7 @@ def seeds():
         yield "tokenizer_bin", file
     for text in ("ab  aab it's we'll\n\n x2", "\u00c9e\u0301 \u6771\u4eac.a",
                  "\U0001F600\u200d\u00a0\u200b\ufeff\x01\x85",
+                 "<s>a [UNK] Ab</s> <unk>\u6771ab",
                  "\u0130\u0131 \ud55c \uf900 \u302e\U0001D165", "a" * 200):
         yield "text", text.encode()
 

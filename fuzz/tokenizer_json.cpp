@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
   fuzz::may_refuse([&] { parse_bert_config("config", text); });
   fuzz::may_refuse([&] {
     const Tokenizer tokenizer = parse_tokenizer_json("tokenizer.json", text);
-    fuzz::check_tokens(tokenizer, "ab  Ab'll \u00c9\u6771.\n");
+    fuzz::check_tokens(tokenizer, "ab  Ab'll \u00c9\u6771.\n[MASK] <s>a ab");
   });
   return 0;
 }
