@@ -94,6 +94,9 @@ class SvgTest(PageCase):
         self.assertEqual(len(paths), 2)
         for path in paths:
             self.assertRegex(path, r"^M[\d.]+ [\d.]+([VH][\d.]+)+$")
+        # what is proved falls after its radius, what is broken falls at it
+        first = {e.get("stroke-dasharray") is None: re.search("[VH]", e.get("d"))[0] for e in self.of_class(root, "path", "line")}
+        self.assertEqual(first, {True: "V", False: "H"})
 
     def test_bars_are_as_long_as_their_numbers(self):
         self.show(made.bounds())

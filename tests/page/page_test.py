@@ -199,6 +199,10 @@ class PageTest(PageCase):
                                map=word, scope=word, head=word, details={"tokens": bad, "input_share": made.shares(8, k), "output_share": made.shares(8, k), word: word})
                    for k, word in enumerate(bad)]
         records += [made.record(command=word, parameters={"experiment": word, "series": word, "x_name": word, "x": 1}, details={"title": word, "explanation": word, "y_name": word}) for word in bad]
+        records += [made.record(command=command, model=word, input={"from": word, "name": word, "sha256": word, "offset": word},
+                                parameters={"text": word, "split": word, "limit": word, "series": "valid", "t": word}, details={"recovered": word}, **more)
+                    for word in bad for command, more in [("certify", {}), ("train", {"value": 2.0}), ("bound", {"upper": 9.0}), ("invert", {"upper": 9.0})]]
+        records += [made.record(command="reproduce", lower=None, parameters={"experiment": word}, details={"title": word, "explanation": word}) for word in bad]
         records += [{**made.growth(layer=0, head=bad[0], exponent=0.1, constant=1.0), "model": bad[0]}, {"__proto__": 1, "constructor": 2, "command": "search", "lower": 1.0}]
         self.show(records)
         self.assertIsNone(self.browser.run("return window.hacked"))
@@ -207,6 +211,19 @@ class PageTest(PageCase):
         rows = self.browser.run("return csv()")
         self.assertIn("'=1+1", rows)
         self.assertIn(bad[0], rows)
+
+    def test_fields_of_other_types_than_theirs_do_no_harm(self):
+        odd = [None, True, 3, "x", [], {}, [[1]], {"name": [1], "from": {}}]
+        records = [made.record(sample=k, input=value, parameters={"experiment": value, "limit": value, "text": value},
+                                details={"title": value, "flow": value, "input_share": [0.5, 0.5], "lower_log10": value}) for k, value in enumerate(odd)]
+        records += [{**made.growth(layer=0, head="all", exponent=0.1, constant=1.0), "input": value, "parameters": value} for value in odd]
+        for command in ("measure", "certify", "train", "reproduce", "bound", "search", "invert", "meanfield", "x"):
+            self.show([{**r, "command": command} if "lower" in r else r for r in records])
+            self.assertTrue(self.text("h1"), command)
+            self.assertNotRegex(self.text("header"), r"undefined|NaN|\[object", command)
+            self.assertEqual(len(self.texts("#grid")), 1)
+        self.show(records, records, command="compare")
+        self.assertTrue(self.text("h1"))
 
     def test_hostile_file_names_are_text(self):
         path = self.folder / "<img src=x onerror=window.hacked=1>&amp;.jsonl"

@@ -15,7 +15,7 @@ function panelsOf(view, layer) {
         points: records.map((i) => ({x: x(i), y: lowerLog(i), i})),
         // the largest at each place
         line: [...groupBy(records, x)]
-                  .map(([at, all]) => ({x: at, i: worst(all), y: lowerLog(worst(all))}))
+                  .map(([at, all]) => ({x: at, y: lowerLog(worst(all))}))
                   .sort((a, b) => a.x - b.x)
       }));
   const order = inOrder(panels.map((p) => p.head));
