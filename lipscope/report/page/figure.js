@@ -4,15 +4,11 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
 
 // A table for those who do not see the chart, or want its numbers.
 function numbers(head, rows, most = 200) {
+  const about = {class: "small", tabindex: 0, role: "region", "aria-label": "The numbers of the figure"};
   return [
-    scrollBox(
-        {class: "small", tabindex: 0, role: "region", "aria-label": "The numbers of the figure"},
-        el("table", null, el("thead", null, el("tr", null, head.map((h) => el("th", {scope: "col"}, h)))),
-           el("tbody", null,
-              rows.slice(0, most).map((row) => el("tr", null, row.map((c) => el("td", null, c))))))),
+    ...scrollBox(about, plainTable(head, rows.slice(0, most))),
     rows.length > most && el("p", null, `${count(rows.length - most)} more are in the table of records.`)
-  ].flat()
-      .filter(Boolean);
+  ].filter(Boolean);
 }
 
 // The numbers are made when they are asked for.

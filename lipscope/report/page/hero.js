@@ -59,7 +59,7 @@ function measuredWords(view) {
              n.length === 0     ? "unknown numbers of" :
                  least === most ? count(most) :
                                   `${count(least)} to ${count(most)}`} tokens${
-             typeof text === "string" && text !== "" ? ` of ${text}` : ""}. ` +
+             typeof text === "string" && text !== "" ? ` of ${shortName(text)}` : ""}. ` +
       (open ? `${count(open)} did not converge: their numbers hold, but worse may be found.` :
               "All converged.");
 }

@@ -76,7 +76,9 @@ function topTenSection() {
              textOf(all[0]) === null ?
                  "" :
                  ` over ${shortName(textOf(all[0]))}`}, those with the largest constants from below.`),
-      table(
-          ["", "where", "tokens", "sample", "at least", "at most", "from above", "above / below"], rows,
-          "The largest constants"));
+      scrollBox(
+          {tabindex: 0, role: "region", "aria-label": "The largest constants"},
+          plainTable(
+              ["", "where", "tokens", "sample", "at least", "at most", "from above", "above / below"],
+              rows)));
 }

@@ -18,10 +18,13 @@ function scrollBox(attributes, ...children) {
   return [box, hint];
 }
 
-// A table of words; the first column is a heading where it names the row.
-function table(head, rows, label) {
-  return scrollBox(
-      {tabindex: 0, role: "region", "aria-label": label},
-      el("table", null, el("thead", null, el("tr", null, head.map((h) => el("th", {scope: "col"}, h)))),
-         el("tbody", null, rows.map((row) => el("tr", null, row.map((c) => el("td", null, c)))))));
+// A table: words to the left, numbers to the right. `rows` are lists of strings.
+const isWords = (text) => /^[\p{L}“"]/u.test(text);
+function plainTable(head, rows) {
+  const words = head.map((_, k) => rows.length > 0 && rows.every((row) => isWords(row[k]) || row[k] === "–"));
+  const cell = (tag, text, k) =>
+      el(tag, {scope: tag === "th" ? "col" : null, class: words[k] ? "words" : null}, text);
+  return el(
+      "table", null, el("thead", null, el("tr", null, head.map((h, k) => cell("th", h, k)))),
+      el("tbody", null, rows.map((row) => el("tr", null, row.map((c, k) => cell("td", c, k))))));
 }
