@@ -160,7 +160,8 @@ Case attention_case(Dice dice) {
   const bool rotary = kind == Kind::dot && dice.chance(0.2);
   const auto p = std::make_shared<Problem>();
   p->rng = Rng(dice.next());
-  p->weights = draw_weights({.kind = kind, .even = rotary}, dice);
+  p->weights =
+      draw_weights({.kind = kind, .even = rotary, .value_bias = !rotary}, dice);
   p->options = {.kind = kind,
                 .mask = dice.chance(0.5) ? Mask::none : Mask::causal,
                 .project = dice.chance(0.75),
@@ -209,7 +210,8 @@ Case normed_case(Dice dice) {
   const auto p = std::make_shared<Problem>();
   p->rng = Rng(dice.next());
   const Index d = 1 + dice.size(5);
-  p->weights = draw_weights({.d = d, .even = rotary}, dice);
+  p->weights =
+      draw_weights({.d = d, .even = rotary, .value_bias = !rotary}, dice);
   p->options = {.kind = Kind::dot,
                 .mask = dice.chance(0.5) ? Mask::none : Mask::causal,
                 .project = dice.chance(0.75),

@@ -36,7 +36,17 @@ double largest_logit(const AttentionWeights& w, Kind kind, double R) {
   return q * k;
 }
 
+constexpr double most_logit = 1e6;
+
 }  // namespace
+
+void keep_logits_small(AttentionWeights& w, Kind kind, double radius) {
+  for (int halving = 0; halving < 200; ++halving) {
+    if (largest_logit(w, kind, radius) <= most_logit) break;
+    w.query *= 0.5;
+    if (w.query_bias.size()) w.query_bias *= 0.5;
+  }
+}
 
 AttentionWeights draw_weights(const LayerLimits& limits, Dice& dice) {
   const bool tied = limits.kind == Kind::l2;
@@ -103,9 +113,7 @@ AttentionWeights draw_weights(const LayerLimits& limits, Dice& dice) {
     a.query_bias = bias * flatten(dice.gaussian(1, H * k));
     if (!tied && dice.chance(0.5))
       a.key_bias = bias * flatten(dice.gaussian(1, G * k));
-    // (a value bias only shifts the output of a rotated head, and the oracle
-    // would leave its rounding beside what is measured)
-    if (!limits.even && dice.chance(0.5))
+    if (limits.value_bias && dice.chance(0.5))
       a.value_bias = bias * flatten(dice.gaussian(1, G * w));
   }
   return a;
@@ -146,9 +154,8 @@ Matrix draw_tokens(const AttentionWeights& w, Kind kind, Index n, Dice& dice) {
     default:
       break;
   }
-  constexpr double most = 1e6;
   for (int halving = 0; halving < 200; ++halving) {
-    if (largest_logit(w, kind, radius_of(x)) <= most) break;
+    if (largest_logit(w, kind, radius_of(x)) <= most_logit) break;
     x *= 0.5;
   }
   return x;

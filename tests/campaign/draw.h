@@ -10,10 +10,14 @@ namespace lipscope::campaign {
 /// What a layer is drawn within.
 struct LayerLimits {
   Kind kind = Kind::dot;
-  Index d = 0;          ///< features; 0: drawn, up to 6
-  Index heads = 3;      ///< at most
-  bool even = false;    ///< queries of even width, for rotary positions
-  bool bias = true;     ///< may have biases
+  Index d = 0;        ///< features; 0: drawn, up to 6
+  Index heads = 3;    ///< at most
+  bool even = false;  ///< queries of even width, for rotary positions
+  bool bias = true;   ///< may have biases
+  /// Also of the values. It only shifts the output of softmax attention, and
+  /// Jacobians that are made from v leave its rounding beside what is measured:
+  /// u|b| times the logits, which is not small beside values that are.
+  bool value_bias = true;
   bool square = false;  ///< output of d features, always there
 };
 
@@ -27,6 +31,10 @@ AttentionWeights draw_weights(const LayerLimits& limits, Dice& dice);
 /// that matters; in every case so that logits stay below about 10⁶.
 Matrix draw_tokens(const AttentionWeights& weights, Kind kind, Index n,
                    Dice& dice);
+
+/// Scales queries down until tokens of this length have logits of at most about
+/// 10⁶.
+void keep_logits_small(AttentionWeights& weights, Kind kind, double radius);
 
 NormWeights draw_norm(Index d, Dice& dice);
 

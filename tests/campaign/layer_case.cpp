@@ -58,9 +58,14 @@ Case layer_case(Dice dice) {
   const bool rotary = p->kind == Kind::dot && dice.chance(0.25);
   const Index d = 1 + dice.size(4), n = dice.tokens(6);
   LayerWeights& layer = p->layer;
-  layer.attention = draw_weights(
-      {.kind = p->kind, .d = d, .heads = 2, .even = rotary, .square = true},
-      dice);
+  const bool softmax = p->kind == Kind::dot || p->kind == Kind::l2;
+  layer.attention = draw_weights({.kind = p->kind,
+                                  .d = d,
+                                  .heads = 2,
+                                  .even = rotary,
+                                  .value_bias = !softmax,
+                                  .square = true},
+                                 dice);
   layer.kind = p->kind;
   layer.mask = dice.chance(0.5) ? Mask::none : Mask::causal;
   constexpr NormPlace places[] = {NormPlace::pre, NormPlace::post,
@@ -72,6 +77,9 @@ Case layer_case(Dice dice) {
     layer.attention_norm = draw_norm(d, dice);
     layer.mlp_norm = draw_norm(d, dice);
   }
+  if (layer.norm == NormPlace::pre)
+    keep_logits_small(layer.attention, p->kind,
+                      norm_layer_radius(layer.attention_norm));
   layer.mlp = draw_mlp(d, normed, dice);
   const ModelMapOptions options{
       .kind = p->kind,
