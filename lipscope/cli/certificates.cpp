@@ -26,6 +26,13 @@ bool reads_radius(const Selection& s) {
   return s.kind == Kind::dot || s.kind == Kind::sigmoid;
 }
 
+// Whether something is proved in the selected norm: in the 2-norm for all maps,
+// in the token norm for attention alone.
+bool speaks_of_norm(const Selection& s) {
+  const bool attention = s.map == MapName::attn || s.map == MapName::core;
+  return s.norm == "2" || (s.norm == "token" && attention);
+}
+
 }  // namespace
 
 Certificates::Certificates(const Subject& subject, const Selection& selection,
@@ -52,7 +59,7 @@ Certificates::Certificates(const Subject& subject, const Selection& selection,
 void Certificates::prepare(std::optional<Index> layer,
                            std::optional<Index> head) {
   const Key key{layer, head};
-  if (which_ == "none" || selection_.norm != "2") return;
+  if (which_ == "none" || !speaks_of_norm(selection_)) return;
   if ((subject_.model && !layer) || made_.contains(key)) return;
   if (!maps_.keeps_layers()) made_.clear();
   ModelMapOptions options = map_options(selection_, head);
@@ -63,6 +70,10 @@ void Certificates::prepare(std::optional<Index> layer,
 
 Certificates::Found Certificates::found_at(const LayerCertificates& made,
                                            const Matrix& x) const {
+  if (selection_.norm != "2") {
+    const std::optional<Bound> bound = made.over_ball(x, selection_.norm);
+    return bound ? Found{*bound} : Found{};
+  }
   std::vector<std::optional<Certificate>> asked = {
       named(which_) ? named(which_) : made.usual(x.rows())};
   if (which_ == "all" && made.offers(Certificate::own_split))
@@ -145,7 +156,7 @@ std::vector<Certificates::Found> Certificates::of_model(const Matrix& x,
 }
 
 bool Certificates::wanted(const std::vector<Record>& records) const {
-  if (which_ == "none" || selection_.norm != "2") return false;
+  if (which_ == "none" || !speaks_of_norm(selection_)) return false;
   const bool answered =
       std::all_of(records.begin(), records.end(),
                   [](const Record& r) { return r.upper.has_value(); });

@@ -12,8 +12,9 @@
 
 namespace lipscope::cli {
 
-/// What is proved from above at the inputs of `measure`, in the 2-norm, beside
-/// what is measured there.
+/// What is proved from above at the inputs of `measure`, beside what is
+/// measured there: in the 2-norm, and in the token norm for attention alone,
+/// over the ball that holds the input.
 class Certificates {
  public:
   /// `which` as --certificate has it: auto, none, split, blocks, local or all.

@@ -64,11 +64,15 @@ struct LayerCertificates::Made {
 
   std::optional<Bound> attention_at(const Matrix& x,
                                     std::optional<Certificate> which) const {
-    if (which) return local->at(x, *which);
+    return which ? local->at(x, *which) : over_ball(x, "2");
+  }
+
+  std::optional<Bound> over_ball(const Matrix& x,
+                                 const std::string& norm) const {
     const double R = longest_row(x);
     if (!(R > 0.0)) return std::nullopt;
     return best_bound(
-        attention_bounds(layer, project(), options, x.rows(), {R, {}}), "2");
+        attention_bounds(layer, project(), options, x.rows(), {R, {}}), norm);
   }
 };
 
@@ -113,6 +117,13 @@ std::optional<Certificate> LayerCertificates::usual(Index n) const {
   if (n > most_numbers / n / heads) return std::nullopt;
   return heads == 1 && n <= few ? Certificate::own_blocks
                                 : Certificate::own_split;
+}
+
+std::optional<Bound> LayerCertificates::over_ball(
+    const Matrix& x, const std::string& norm) const {
+  require(!made_->around(), "certificate: {} is more than attention",
+          name_of(made_->map));
+  return made_->over_ball(x, norm);
 }
 
 std::optional<Bound> LayerCertificates::at(

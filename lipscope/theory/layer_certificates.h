@@ -40,6 +40,12 @@ class LayerCertificates {
   std::optional<Bound> at(const Matrix& x,
                           std::optional<Certificate> which) const;
 
+  /// Of the attention alone, in the norm "2", "inf" or "token": the best of
+  /// bounds.h over the ball that holds x, or everywhere. Nothing where nothing
+  /// is proved.
+  std::optional<Bound> over_ball(const Matrix& x,
+                                 const std::string& norm) const;
+
  private:
   struct Made;
   std::unique_ptr<Made> made_;

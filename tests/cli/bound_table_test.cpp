@@ -160,6 +160,36 @@ TEST(BoundOfTiedL2, IsWorkedByHandInTheTokenNorm) {
   EXPECT_NEAR(records[0]["upper"].get<double>(), (4 * p + 1) * 4 * 5, 1e-7);
 }
 
+// what measure finds in the token norm has the same bounds above it, over the
+// ball that holds the input: ‖V‖(1 + a + a), a = 6 R², at tokens ½ and −¼
+TEST(MeasureInTheTokenNorm, HasTheBoundOverTheBallAboveIt) {
+  const test::Folder folder;
+  const Matrix one = Matrix::Ones(1, 1);
+  Matrix x(2, 1);
+  x << 0.5, -0.25;
+  write_safetensors(folder / "w",
+                    {{"q", 2 * one}, {"k", 3 * one}, {"v", 5 * one}, {"x", x}});
+  const auto measured = [&](const std::string& options) {
+    const test::Outcome run = test::lipscope(
+        "measure --json --quiet --norm token --num-heads 1 --weights " +
+        (folder / "w") + options);
+    EXPECT_EQ(run.code, 0) << run.err;
+    return test::json_lines(run.out).at(0);
+  };
+  const nlohmann::json dot = measured("");
+  EXPECT_EQ(dot["upper_by"], "own_token");
+  EXPECT_NEAR(dot["upper"].get<double>(), 5 * (1 + 1.5 + 1.5), 1e-9);
+  EXPECT_LE(dot["lower"], dot["upper"]);
+  EXPECT_TRUE(measured(" --certificate none")["upper"].is_null());
+  EXPECT_TRUE(measured(" --kind sigmoid")["upper"].is_null());
+  write_safetensors(folder / "w", {{"q", 2 * one}, {"v", 5 * one}, {"x", x}});
+  const nlohmann::json l2 = measured(" --kind l2");
+  EXPECT_EQ(l2["upper_by"], "own_l2_token");
+  const double p = 0.27846454276107;  // p e^{p+1} = 1
+  EXPECT_NEAR(l2["upper"].get<double>(), (4 * p + 1) * 4 * 5, 1e-6);
+  EXPECT_LE(l2["lower"], l2["upper"]);
+}
+
 // what search climbs to stays below it, and comes near it in one dimension
 TEST(BoundOfTiedL2, StandsAboveWhatIsSearchedInTheTokenNorm) {
   double closest = 0.0;
