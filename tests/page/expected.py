@@ -91,8 +91,8 @@ def above(r):
     if proved is None and likely is None:
         return ". Nothing is known from above."
     if proved is not None and (likely is None or proved <= likely):
-        return f", and none comes out more than {shown(10**proved)} times as large."
-    return f", and none comes out more than {shown(10**likely)} times as large, but for a chance of 10⁻¹⁰."
+        return f", and none comes out more than {shown(10**proved, 4)} times as large."
+    return f", and none comes out more than {shown(10**likely, 4)} times as large, but for a chance of 10⁻¹⁰."
 
 
 def headline(records):
@@ -105,7 +105,7 @@ def headline(records):
                f"{', equally' if len(tied) > 1 else ''}: at {input_of(top)}")
     else:
         who = f"{capital(place(top))}: at {input_of(top)}" + (f", the worst of {count_of(inputs, 'input')}" if inputs > 1 else "")
-    return f"{who}, a small change of the input can come out {shown(top['lower'])} times as large{above(top)}"
+    return f"{who}, a small change of the input can come out {shown(top['lower'], 4)} times as large{above(top)}"
 
 
 def rank_sentences(records):

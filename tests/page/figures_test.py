@@ -54,6 +54,9 @@ class SvgTest(PageCase):
             for e in root.iter():
                 for value in e.attrib.values():
                     self.assertNotRegex(value, "NaN|undefined|var\\(|url\\(", name)
+                # colours that every reader knows
+                for field in ("fill", "stroke"):
+                    self.assertRegex(e.get(field, "none"), r"^(none|#[0-9a-fA-F]{6}|rgb\([\d.]+, ?[\d.]+, ?[\d.]+\))$", f"{name}: {e.tag}")
 
     def linear(self, pairs):
         """That the second is an affine function of the first, falling or rising: places on an axis."""
@@ -234,9 +237,13 @@ class FlowTest(PageCase):
             inside = self.browser.run("const f = document.querySelector('.flow').getBoundingClientRect(); return [...document.querySelectorAll('.flow text')].every(t => { const b = t.getBoundingClientRect(); return b.left >= f.left - 1 && b.right <= f.right + 1; })")
             self.assertTrue(inside)
 
-    def test_there_is_none_without_a_flow(self):
+    def test_there_is_none_without_a_flow_and_a_shorter_sequence_is_named(self):
         self.show(made.audit())
+        self.assertEqual(self.texts(".flow") + self.texts("#flow-missing"), [])
+        longer = made.record(lower=9.0, sample=1, details={"input_share": [0.5, 0.5], "output_share": [0.5, 0.5]}, n=2)
+        self.show([flowing(self.FLOW), longer])
         self.assertEqual(self.texts(".flow"), [])
+        self.assertIn("choose a shorter one", self.text("#flow-missing"))
 
 
 class ScrollTest(PageCase):

@@ -19,7 +19,7 @@ class PageTest(PageCase):
 
     def test_first_screen_says_which_layer_which_words_how_much_how_sure(self):
         self.show(made.audit())
-        self.assertEqual(self.text("h1"), "Layer 1 reacts most of 3 layers: at 8 tokens (sample 1), a small change of the input can come out 17 times as large, and none comes out more than 17.8 times as large, but for a chance of 10⁻¹⁰.")
+        self.assertEqual(self.text("h1"), "Layer 1 reacts most of 3 layers: at 8 tokens (sample 1), a small change of the input can come out 16.99 times as large, and none comes out more than 17.84 times as large, but for a chance of 10⁻¹⁰.")
         top = 10 * 8**0.25 * 1.01
         facts = self.text(".facts")
         self.assertIn("Layer 1, at 8 tokens (sample 1).", facts)
@@ -217,13 +217,17 @@ class PageTest(PageCase):
         records = [made.record(sample=k, input=value, parameters={"experiment": value, "limit": value, "text": value},
                                 details={"title": value, "flow": value, "input_share": [0.5, 0.5], "lower_log10": value}) for k, value in enumerate(odd)]
         records += [{**made.growth(layer=0, head="all", exponent=0.1, constant=1.0), "input": value, "parameters": value} for value in odd]
-        for command in ("measure", "certify", "train", "reproduce", "bound", "search", "invert", "meanfield", "x"):
+        for command in ("measure", "certify", "train", "reproduce", "bound", "search", "invert", "meanfield", "x", "constructor"):
             self.show([{**r, "command": command} if "lower" in r else r for r in records])
             self.assertTrue(self.text("h1"), command)
             self.assertNotRegex(self.text("header"), r"undefined|NaN|\[object", command)
             self.assertEqual(len(self.texts("#grid")), 1)
         self.show(records, records, command="compare")
         self.assertTrue(self.text("h1"))
+        # names that every object has
+        for name in ("constructor", "__proto__", "toString"):
+            self.show([made.record(model=name, map=name, kind=name, norm=name, scope=name, mask=name, upper=9.0, input={"from": name}, **{"parameters": {name: 1}, "details": {name: 2}})])
+            self.assertNotIn("native code", self.text("body > main") + self.text("header"))
 
     def test_hostile_file_names_are_text(self):
         path = self.folder / "<img src=x onerror=window.hacked=1>&amp;.jsonl"

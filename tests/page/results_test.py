@@ -195,3 +195,12 @@ class CompareTest(PageCase):
         second = [{**r, "lower": 2 * r["lower"], "model": "other/"} for r in reversed(first)]
         self.show(first, second, command="compare")
         self.assertEqual(sorted([round(10**x), round(10**y)] for x, y in self.points("compare-chart")[0]), [[2, 4], [30, 60]])
+
+    def test_the_two_are_named_by_what_tells_them_apart(self):
+        text = lambda name: {"from": "text", "name": name, "sha256": "00", "offset": 0}
+        for other, names in [({"model": "runs/b"}, ("Model b", "model tiny")), ({"kind": "l2"}, ("L2 attention (tied)", "dot-product attention")),
+                             ({"input": text("books/b.txt")}, ("The model on b.txt", "the model on a.txt")), ({"seed": 3}, ("Seed 3", "seed 0"))]:
+            first = [made.record(lower=2.0, input=text("books/a.txt"))]
+            self.show(first, [{**first[0], "lower": 6.0, **other}], command="compare")
+            self.assertEqual(self.text("h1"), f"{names[0]} reacts more strongly than {names[1]} in 1 of 1 pair: "
+                             "3 times as strongly at most (layer 0, 8 tokens, sample 0), 3 times in the median.")

@@ -20,16 +20,16 @@ function pairs() {
 // The two by what tells them apart.
 function names() {
   const firsts = [0, 1].map((f) => measured.find((i) => get(i, "file") === f));
-  if (firsts.some((i) => i === undefined)) return data.files.map((f) => f.name);
+  if (firsts.some((i) => i === undefined)) return data.files.map((f) => `file ${f.name}`);
   const said = [
-    ["model", (i) => shortName(get(i, "model"))],
+    ["model", (i) => `model ${shortName(get(i, "model"))}`],
     ["kind", (i) => kindWords[get(i, "kind")] ?? plain(get(i, "kind"))],
-    ["text", (i) => shortName(textOf(i) ?? "another text")],
+    ["text", (i) => `the model on ${shortName(textOf(i) ?? "another text")}`],
     ...["mask", "dtype", "seed"].map((f) => [f, (i) => `${f} ${plain(get(i, f))}`])
   ];
   for (const [, words] of said)
     if (words(firsts[0]) !== words(firsts[1])) return firsts.map(words);
-  return data.files.map((f) => f.name);
+  return data.files.map((f) => `file ${f.name}`);
 }
 
 // Numbers in the page have seven digits: closer than this they are equal.

@@ -106,11 +106,12 @@ const distinct = (records, field) => [...new Set(records.map((i) => get(i, field
 const inOrder = (values) => [...values].sort(
     (a, b) => (typeof b === "number") - (typeof a === "number") || (a > b) - (a < b));
 
-// Which text, file or tensor a record read, in words; null where it does not say.
-function textOf(i) {
-  const names = [get(i, "input.name"), parameter(i, "text"), get(i, "input.from")];
-  return names.find((v) => typeof v === "string" && v !== "") ?? null;
-}
+// The file of the text or tokens that a record read; null where it does not say.
+const textName =
+    (i) => [get(i, "input.name"), parameter(i, "text")].find((v) => typeof v === "string" && v !== "") ??
+    null;
+// The same, or in a word where else they come from.
+const textOf = (i) => textName(i) ?? (typeof get(i, "input.from") === "string" ? get(i, "input.from") : null);
 
 // Measurements that can stand in one figure: the same map of the same model over the same text, with the same
 // parameters. How hard was tried, and what was recorded beside the number, do not part them.

@@ -86,7 +86,7 @@ function flowFigure(record) {
   const {links, drawn, told} = linksOf(s.flow);
   if (!links.length) return null;
   const shownLinks = links.slice(0, drawn);
-  const name = (t) => `“${wordOf(s, t)}” (token ${t})`;
+  const name = (t) => (s.tokens === null ? wordOf(s, t) : `“${wordOf(s, t)}” (token ${t})`);
   const largest = links[0];
   const holder = el("div", {class: "holder", id: "flow"});
   const label = `Flow of the worst change between ${plural(s.input.length, "token")}`;
@@ -111,4 +111,11 @@ function flowFigure(record) {
       asTable(
           ["enters at", "reaches", "part"],
           () => links.map((l) => [name(l.from), name(l.to), percent(l.part)])));
+}
+
+// Why there is no flow here, where other sequences have one.
+function flowMissing(records) {
+  return records.some((i) => shares.get(i)?.flow) &&
+      el("p", {class: "muted", id: "flow-missing"},
+         "From which token to which the change goes is recorded for sequences of up to 32 tokens: choose a shorter one.");
 }

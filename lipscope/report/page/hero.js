@@ -5,6 +5,7 @@ function inputWords(i) {
   const n = num(i, "n");
   const name = get(i, "input.name");
   const from = {
+    __proto__: null,
     gaussian: " drawn at random",
     "random ids": " with random ids",
     tensor: " stored with the weights"
@@ -80,10 +81,10 @@ function measuredHeadline(view) {
       `${capital(placeOf(i))}: at ${inputWords(i)}${
           inputs > 1 ? `, the worst of ${plural(inputs, "input")}` : ""}`;
   return [
-    `${who}, a small change of the input can come out `, el("span", {class: "number"}, times(lower)),
-    " as large",
+    `${who}, a small change of the input can come out `,
+    el("span", {class: "number"}, `${shown(lower)} times`), " as large",
     up === null ? ". Nothing is known from above." :
-                  `, and none comes out more than ${shownLog(up.log, 3)} times as large${
+                  `, and none comes out more than ${shownLog(up.log)} times as large${
                       up.words.startsWith("proved") ? "" : `, ${up.words}`}.`
   ];
 }

@@ -203,9 +203,11 @@ function searchSection(records) {
 
 // Any command that has no figure of its own: what it knows from below and from above, record by record.
 const introductions = {
+  __proto__: null,
   invert: [
     "Inverted residual attention",
-    "How far the input that was found is from the one that was given, and what is proved of that distance."
+    "How far the input that was found is from the one that was given, and what is proved of that distance.",
+    "error (log scale)"
   ],
   meanfield: [
     "Weighted tokens",
@@ -215,7 +217,7 @@ const introductions = {
 function anySection(command, records) {
   const known = records.filter((i) => lowerLog(i) !== null || upperLog(i) !== null || whpLog(i) !== null);
   if (!known.length) return null;
-  const [title, words] = introductions[command] ?? [capital(command), ""];
+  const [title, words, xTitle] = introductions[command] ?? [capital(command), ""];
   const several = (f) => distinct(known, f).length > 1;
   const asked =
       [...columns.keys()].filter((f) => f.startsWith("parameters.") && !f.endsWith("_sha256") && several(f));
@@ -243,7 +245,8 @@ function anySection(command, records) {
                    id: `any-${records[0]}`,
                    label: `${title}: from below and from above`,
                    rows: known.map((i) => rangeRow(i, named ? name(i, radius) : capital(name(i, radius)))),
-                   caption: ""
+                   caption: "",
+                   xTitle
                  }));
 }
 

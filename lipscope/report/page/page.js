@@ -25,7 +25,7 @@ function otherHero() {
     ];
   const [mine, words] = headlines.find(([of]) => allRecords.some(of));
   const models = distinct(allRecords, "model").filter(Boolean).slice(0, 4);
-  const texts = [...new Set(allRecords.map(textOf))].filter((t) => t !== null).slice(0, 4);
+  const texts = [...new Set(allRecords.map(textName))].filter((t) => t !== null).slice(0, 4);
   return [
     el("h1", null, words(allRecords.filter(mine))),
     el("p", {class: "lede"},
@@ -62,7 +62,7 @@ function provenanceSection() {
     ["Measured on", few(all("machine"))],
     ["lipscope", few(all("version"))],
     ["Model", few(all("model"))],
-    ["Text", few([...new Set(allRecords.map(textOf))].filter((t) => t !== null))],
+    ["Text", few([...new Set(allRecords.map(textName))].filter((t) => t !== null))],
     ["SHA-256 of the weights", few(all("model_sha256"))],
     ["Seed", few(all("seed"))],
     ["Passes in", few(all("dtype"))],

@@ -73,9 +73,9 @@ function topTenSection() {
       "largest", all.length > 10 ? "The ten largest" : "From the largest to the least",
       el("p", null,
          `Of ${plural(all.length, "measurement")}${
-             textOf(all[0]) === null ?
+             textName(all[0]) === null ?
                  "" :
-                 ` over ${shortName(textOf(all[0]))}`}, those with the largest constants from below.`),
+                 ` over ${shortName(textName(all[0]))}`}, those with the largest constants from below.`),
       scrollBox(
           {tabindex: 0, role: "region", "aria-label": "The largest constants"},
           plainTable(

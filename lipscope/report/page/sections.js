@@ -119,7 +119,7 @@ function textSection(refresh) {
                     refresh();
                   })),
       here.length ? passages(state.record) : el("p", null, "The tokens were not recorded here."),
-      here.length > 0 && flowFigure(state.record),
+      here.length > 0 && (flowFigure(state.record) ?? flowMissing(here)),
       left > 0 &&
           el("p", null,
              `The page holds the tokens of ${count(data.shares.length)} of ${

@@ -9,6 +9,13 @@ function svg(tag, attributes, ...children) {
 }
 const fixed = (x) => Number(x.toFixed(2));
 
+// A colour as every reader of SVG knows it, its opacity apart.
+function paint(colour) {
+  const parts = /^rgba?\(([\d.]+)[, ]+([\d.]+)[, ]+([\d.]+)(?:[,/ ]+([\d.]+))?\)$/.exec(colour);
+  return parts ? {fill: `rgb(${parts.slice(1, 4).join(",")})`, "fill-opacity": parts[4] ?? null} :
+                 {fill: colour};
+}
+
 // A button that hands out the drawing that `make` returns.
 function saveButton(make, name) {
   return el(
@@ -60,7 +67,7 @@ function drawnPoints(meta) {
         return svg(tag, {
           ...shape,
           class: "point",
-          fill: p.options.backgroundColor === "transparent" ? "none" : p.options.backgroundColor,
+          ...paint(p.options.backgroundColor === "transparent" ? "none" : p.options.backgroundColor),
           stroke: edge ? p.options.borderColor : null,
           "stroke-width": edge ? p.options.borderWidth : null
         });
@@ -100,7 +107,7 @@ function drawnBars(meta) {
     const box = b.horizontal ? [Math.min(b.x, b.base), b.y - b.height / 2, Math.abs(b.x - b.base), b.height] :
                                [b.x - b.width / 2, Math.min(b.y, b.base), b.width, Math.abs(b.y - b.base)];
     const [x, y, width, height] = box.map(fixed);
-    return svg("rect", {x, y, width, height, class: "bar", fill: b.options.backgroundColor});
+    return svg("rect", {x, y, width, height, class: "bar", ...paint(b.options.backgroundColor)});
   });
 }
 
@@ -251,7 +258,7 @@ function tableSvg(node) {
         height: fixed(box.height),
         rx: 3,
         class: "cell",
-        fill: style.backgroundColor
+        ...paint(style.backgroundColor)
       }),
       cell.textContent &&
           svg("text", {

@@ -6,6 +6,7 @@ const firstFields = [
   "upper_by", "status", "radius_max", "radius_rms", "residual", "steps"
 ];
 const titles = {
+  __proto__: null,
   upper_whp: "upper (whp)",
   upper_log10: "log10 upper",
   radius_max: "max |x|",

@@ -45,6 +45,7 @@ const listed = (parts) =>
     (parts.length < 2 ? parts.join("") : `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}`);
 
 const mapWords = {
+  __proto__: null,
   core: "from the input of the attention module to its heads, before the output projection",
   attn: "from the input of the attention module to its output, after the projection",
   residual: "from the input to the output of the attention sub-layer, residual included",
@@ -53,6 +54,7 @@ const mapWords = {
   inverse: "from the output of residual attention back to its input",
 };
 const kindWords = {
+  __proto__: null,
   dot: "dot-product attention",
   l2: "L2 attention (tied)",
   "l2-untied": "untied L2 attention",
@@ -60,14 +62,19 @@ const kindWords = {
   cosine: "scaled cosine attention",
   sigmoid: "sigmoid attention",
 };
-const scopeWords = (scope) =>
-    ({input: "at these inputs", ball: "over the ball of this radius", everywhere: "everywhere"})[scope] ??
+const scopeWords = (scope) => ({
+                                __proto__: null,
+                                input: "at these inputs",
+                                ball: "over the ball of this radius",
+                                everywhere: "everywhere"
+                              })[scope] ??
     scope ?? "";
 const maskWords = (mask) => (mask === "none" ? "no mask" : mask ? `${mask} mask` : "mask unknown");
 
 // How fast the constant of attention can grow with n at a fixed radius, by kind, norm and mask: [exponent,
 // rate, source].
 const rates = {
+  __proto__: null,
   "dot 2 none": [
     [0, "no growth", "the mean-field bound, once n is large [Castin24]"],
     [0.5, "√n", "the fastest at a fixed radius [Castin24]"]
