@@ -62,8 +62,8 @@ class CertifyTest(PageCase):
         attacked = expected.median([math.inf if r["upper"] is None else r["upper"] for r in records])
         share = sum(r["lower"] is not None for r in records) / len(records)
         return (f"a radius is proved at {float(f'{100 * share:.3g}'):g} % of {expected.count_of(len(records), 'position')}, "
-                f"of median {expected.shown(proved, 5)}{next_one}; the attack breaks a prediction at a median of "
-                f"{'no size that was found' if attacked == math.inf else expected.shown(attacked, 5)}")
+                f"of median {expected.shown(proved, 5)}{next_one}; the attack breaks "
+                + ("at most half of the predictions" if attacked == math.inf else f"a prediction at a median of {expected.shown(attacked, 5)}"))
 
     def test_headline_has_the_median_and_the_share(self):
         rng = random.Random(6)
@@ -204,3 +204,9 @@ class CompareTest(PageCase):
             self.show(first, [{**first[0], "lower": 6.0, **other}], command="compare")
             self.assertEqual(self.text("h1"), f"{names[0]} reacts more strongly than {names[1]} in 1 of 1 pair: "
                              "3 times as strongly at most (layer 0, 8 tokens, sample 0), 3 times in the median.")
+
+    def test_two_runs_are_compared_by_what_they_came_to(self):
+        self.show(made.run("runs/a", {20: 3.0}, test=2.6), made.run("runs/b", {20: 3.1}, test=2.5), command="compare")
+        self.assertEqual(self.text("h1"), "Of 2 runs, b is best: 2.5 nats a character on the test text, 0.1 less than the next, a.")
+        self.show(positions([0.01], [0.1], model="runs/a"), positions([0.02], [0.1], model="runs/b"), command="compare")
+        self.assertIn("Of 2 sets of predictions, b holds furthest", self.text("h1"))

@@ -30,7 +30,7 @@ function certifiedGroups(records) {
 
 // As certify prints it.
 const radiusShown = (log) => log === -Infinity ? "0" :
-    log === Infinity                           ? "no size that was found" :
+    log === Infinity                           ? "no known size" :
     log < -6                                   ? `10^${log.toFixed(2)}` :
                                                  shownLog(log, Math.floor(log) < -3 ? 6 : 5);
 
@@ -41,9 +41,13 @@ function certifiedHeadline(records) {
   const ratio = second === undefined || tied || second.holds === -Infinity ?
       "" :
       `, ${ratioShown(first.holds, second.holds)} times that of the next, ${second.name}`;
+  // the median is infinite where no more than half were broken
+  const broken = first.breaks === Infinity ? "at most half of the predictions" :
+                                             `a prediction at a median of ${radiusShown(first.breaks)}`;
   const says = `a radius is proved at ${percent(first.proved.length / first.all.length)} of ${
-      plural(first.all.length, "position")}, of median ${radiusShown(first.holds)}${
-      ratio}; the attack breaks a prediction at a median of ${radiusShown(first.breaks)}.`;
+      plural(
+          first.all.length,
+          "position")}, of median ${radiusShown(first.holds)}${ratio}; the attack breaks ${broken}.`;
   if (second === undefined) return capital(says);
   const who = tied ? `${first.name} and ${second.name} hold` : `${first.name} holds`;
   return `Of ${count(groups.length)} sets of predictions, ${who} furthest: ${says}`;

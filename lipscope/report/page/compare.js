@@ -40,6 +40,9 @@ const pairPlace = (p) =>
 function compareHero() {
   const found = pairs();
   const [a, b] = names();
+  // runs and certified predictions are set side by side by what they came to
+  if (!found.length && allRecords.some((i) => isTraining(i) || get(i, "command") === "certify"))
+    return otherHero();
   if (!found.length)
     return [
       el("h1", null, "These two files have no question in common."),
