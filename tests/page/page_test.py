@@ -282,7 +282,8 @@ class PageTest(PageCase):
             pairs = self.browser.run("""
               const seen = (s, p) => getComputedStyle(document.querySelector(s))[p];
               const bg = seen("body", "backgroundColor");
-              return [["body", bg], [".lede", bg], ["h1 .number", bg], [".facts .whp", bg], [".facts .above", bg], ["summary", bg], ["#csv", seen("#csv", "backgroundColor")]]
+              return [["body", bg], [".lede", bg], ["h1 .number", bg], [".facts .whp", bg], [".facts .above", bg], ["summary", bg], ["#csv", seen("#csv", "backgroundColor")], [".save", seen(".save", "backgroundColor")],
+                      [".multiple span", seen(".multiple", "backgroundColor")], [".scroll-hint", bg], [".legend li", bg], [".ranks", bg]]
                 .map(([s, b]) => [s, seen(s, "color"), b])""")
             for name, ink, paper in pairs:
                 self.assertGreaterEqual(contrast(ink, paper), 4.5, f"{name} in {scheme}")
