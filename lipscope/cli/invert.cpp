@@ -158,6 +158,7 @@ class Inverting final {
   }
 
   int run() {
+    if (!o_.output.quiet) print_note(points_.note());
     announce();
     for (const Group& group : points_.groups()) {
       const std::vector<Matrix> given = points_.at(group);

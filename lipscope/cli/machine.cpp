@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fstream>
 #include <thread>
+#include <vector>
 
 namespace lipscope::cli {
 
@@ -23,26 +24,49 @@ std::string this_machine() {
                      std::thread::hardware_concurrency());
 }
 
-std::string command_line() {
+namespace {
+
+// as a shell would have to be given it
+std::string quoted(const std::string& word) {
   const std::string plain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,./"
       ":@%";
+  if (!word.empty() && word.find_first_not_of(plain) == word.npos) return word;
+  std::string text = "'";
+  for (const char c : word) {
+    if (c == '\'')
+      text += "'\\''";
+    else
+      text += c;
+  }
+  return text + '\'';
+}
+
+std::vector<std::string> words() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> found;
+  for (std::string word; std::getline(file, word, '\0');) found.push_back(word);
+  return found;
+}
+
+}  // namespace
+
+std::string command_line() {
   std::string line;
-  for (std::string word; std::getline(file, word, '\0');) {
-    if (!line.empty()) line += ' ';
-    if (!word.empty() && word.find_first_not_of(plain) == word.npos) {
-      line += word;
-      continue;
-    }
-    line += '\'';
-    for (const char c : word) {
-      if (c == '\'')
-        line += "'\\''";
-      else
-        line += c;
-    }
-    line += '\'';
+  for (const std::string& word : words())
+    line += (line.empty() ? "" : " ") + quoted(word);
+  return line;
+}
+
+std::string command_without(const std::vector<std::string>& options) {
+  std::string line;
+  bool value = false;  // of an option that is left out
+  for (const std::string& word : words()) {
+    const bool left_out =
+        std::find(options.begin(), options.end(),
+                  word.substr(0, word.find('='))) != options.end();
+    if (!value && !left_out) line += (line.empty() ? "" : " ") + quoted(word);
+    value = !value && left_out && word.find('=') == word.npos;
   }
   return line;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace lipscope::cli {
 
@@ -13,5 +14,8 @@ std::string this_machine();
 /// As it was typed, as far as that is known: arguments that a shell would take
 /// apart stand in quotes.
 std::string command_line();
+
+/// The same without these options, which have one value each.
+std::string command_without(const std::vector<std::string>& options);
 
 }  // namespace lipscope::cli

@@ -163,6 +163,7 @@ class Meanfield final {
   }
 
   int run() {
+    if (!o_.output.quiet) print_note(points_.note());
     announce();
     for (const Group& group : points_.groups()) {
       const std::vector<Matrix> inputs = points_.at(group);

@@ -149,6 +149,7 @@ class Measuring final {
   }
 
   int run() {
+    if (!o_.output.quiet) print_note(points_.note());
     announce();
     std::list<std::vector<Matrix>> inputs;
     std::vector<Job> jobs;

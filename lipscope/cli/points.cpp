@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "lipscope/cli/above.h"
 #include "lipscope/cli/fingerprint.h"
+#include "lipscope/cli/fitted_windows.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/io/npy.h"
@@ -53,6 +55,29 @@ TextTokens read_tokens(const SourceOptions& o, const Model& model) {
     throw InputError(fmt::format("{}: {}", o.text, wrong.what()));
   }
 }
+
+namespace {
+
+// A folder with attention alone serves as long as no token has to be read.
+void require_whole(const Model& model) {
+  try {
+    require_complete(model);
+  } catch (const InputError& missing) {
+    throw InputError(fmt::format(
+        "{}. Its attention can be measured without: at --input X.npy (the "
+        "input of the attention module) or at made-up tokens, --length N "
+        "--radius ln; bound and search need no tokens",
+        missing.what()));
+  }
+}
+
+// rotary positions have no end
+Index longest_window(const Model& model) {
+  return model.config.rope_theta ? std::numeric_limits<Index>::max()
+                                 : model.config.positions;
+}
+
+}  // namespace
 
 Points::Points(const SourceOptions& o, const Subject& subject,
                const Selection& selection, int threads)
@@ -105,32 +130,25 @@ void Points::use_given(Matrix x, const std::string& where) {
 // only advances.
 void Points::use_ids(const SourceOptions& o) {
   const Model& model = *subject_.model;
-  require_complete(model);
+  require_whole(model);
   dtype_ = o.dtype;
-  const std::vector<Index> lengths =
-      parse_lengths(o.lengths.empty() ? "2:100:2" : o.lengths);
-  const Index samples = o.samples > 0 ? o.samples : 10;
-  make_groups(lengths, samples, o.offset);
-  Index needed = o.offset;
-  for (const Index n : lengths) needed += n * samples;
-
   if (!o.text.empty() || !o.ids.empty()) {
     input_.from = o.text.empty() ? "ids" : "text";
     input_.name = o.text.empty() ? o.ids : o.text;
     TextTokens tokens = read_tokens(o, model);
     ids_ = std::move(tokens.ids);
     words_ = std::move(tokens.words);
-    if (static_cast<Index>(ids_.size()) < needed)
-      throw InputError(fmt::format(
-          "{}: {} tokens, and {} are needed for {} sequences of each of {} "
-          "lengths; ask for fewer samples or lengths",
-          o.text.empty() ? o.ids : o.text, ids_.size(), needed, samples,
-          lengths.size()));
+    const FittedWindows fitted = windows_of_text(
+        o, static_cast<Index>(ids_.size()), longest_window(model), "tokens");
+    note_ = fitted.note;
+    make_groups(fitted.windows.lengths, fitted.windows.samples, o.offset);
   } else if (o.model.empty()) {
     // a random model has learnt no text: any tokens are as good
     input_.from = "random ids";
+    const Windows windows = asked_windows(o);
+    make_groups(windows.lengths, windows.samples, o.offset);
     Rng rng = Rng(seed_).split(token_stream);
-    for (Index i = 0; i < needed; ++i)
+    for (Index i = 0; i < o.offset + windows.tokens(); ++i)
       ids_.push_back(static_cast<Index>(
           rng.next() % static_cast<std::uint64_t>(model.config.vocabulary)));
   } else {

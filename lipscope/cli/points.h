@@ -60,6 +60,9 @@ class Points {
 
   bool has_words() const { return !ids_.empty(); }
 
+  /// What was chosen because the text is short, for people; or nothing.
+  const std::string& note() const { return note_; }
+
   /// How the inputs were made: f64 as they are, or by a pass in f32 or f64.
   const std::string& dtype() const { return dtype_; }
 
@@ -80,6 +83,7 @@ class Points {
   std::uint64_t seed_;
   RecordInput input_;  // what all sequences have in common
   std::string dtype_ = "f64";
+  std::string note_;
   std::vector<Group> groups_;
 
   // one of these three

@@ -8,6 +8,7 @@
 #include "lipscope/cli/answer.h"
 #include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/fingerprint.h"
+#include "lipscope/cli/fitted_windows.h"
 #include "lipscope/cli/points.h"
 #include "lipscope/cli/progress.h"
 #include "lipscope/cli/recovered_table.h"
@@ -77,6 +78,26 @@ class Recovering final {
   }
 
  private:
+  // one window as long as the model reads, or as the text is
+  Windows passages_of(Index characters) const {
+    SourceOptions asked = o_.source;
+    if (asked.samples == 0) asked.samples = 1;
+    const Index left = characters - asked.offset;
+    if (asked.lengths.empty()) {
+      const Index n =
+          std::clamp<Index>(left / asked.samples, 1, model_.config.positions);
+      asked.lengths = std::to_string(n);
+      if (n < model_.config.positions && !o_.output.quiet)
+        print_note(fmt::format("{} has {} characters: length {}, {} window{}",
+                               asked.text.empty() ? asked.ids : asked.text,
+                               left, n, asked.samples,
+                               asked.samples == 1 ? "" : "s"));
+    }
+    return windows_of_text(asked, characters, model_.config.positions,
+                           "characters")
+        .windows;
+  }
+
   // Castin24's protocol, as elsewhere: a cursor that only advances
   void windows() {
     if (o_.source.text.empty() && o_.source.ids.empty())
@@ -84,23 +105,16 @@ class Recovering final {
           "{}: which text? Give --text FILE, or the activations by --input "
           "Y.npy",
           o_.source.model));
-    const std::vector<Index> lengths =
-        o_.source.lengths.empty() ? std::vector<Index>{model_.config.positions}
-                                  : parse_lengths(o_.source.lengths);
-    const Index samples = std::max<Index>(1, o_.source.samples);
+    const std::vector<Index> all = read_tokens(o_.source, model_).ids;
+    const Windows windows = passages_of(static_cast<Index>(all.size()));
+    const auto& [lengths, samples] = windows;
     if ((!o_.trained.save_output.empty() || !o_.save_input.empty()) &&
         samples * static_cast<Index>(lengths.size()) > 1)
       throw InputError("--save-output and --save-input take one passage");
-    const std::vector<Index> all = read_tokens(o_.source, model_).ids;
     std::vector<Passage> passages;
     std::size_t at = static_cast<std::size_t>(o_.source.offset);
     for (const Index n : lengths)
       for (Index sample = 0; sample < samples; ++sample) {
-        if (at + static_cast<std::size_t>(n) > all.size())
-          throw InputError(fmt::format(
-              "{}: {} characters, and {} are needed",
-              o_.source.text.empty() ? o_.source.ids : o_.source.text,
-              all.size(), at + static_cast<std::size_t>(n)));
         const auto from = all.begin() + static_cast<std::ptrdiff_t>(at);
         Passage p{.x = {}, .y = {}, .ids = {from, from + n}, .question = {}};
         p.question = asked(
