@@ -5,11 +5,13 @@ PROGRAM := build/release/lipscope
 SOURCES := $(shell git ls-files '*.h' '*.cpp' '*.js' 2>/dev/null)
 
 FUZZ_SECONDS ?= 60
+PREFIX ?= /usr/local
 
-.PHONY: help setup test-setup release quickstart picture check bench format format-check layers asan fuzz campaign clean
+.PHONY: help setup test-setup release install quickstart picture check bench format format-check layers asan fuzz campaign clean
 
 help:
 	@echo 'make quickstart   install what is missing, build, audit MiniLM: report.html'
+	@echo 'make install      build and install under PREFIX (/usr/local), with completion'
 	@echo 'make check        install what is missing, build, run every test'
 	@echo 'make asan         the tests of all rooms under sanitizers'
 	@echo 'make bench        build and run the benchmarks'
@@ -26,6 +28,9 @@ test-setup:
 release: setup
 	@cmake --preset release
 	@cmake --build --preset release
+
+install: release
+	@cmake --install build/release --prefix $(PREFIX)
 
 quickstart: setup
 	@command -v npm >/dev/null || tools/install-packages npm || true

@@ -8,6 +8,7 @@
 #include <malloc.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -23,42 +24,63 @@
 #include <vector>
 
 #include "lipscope/cli/commands.h"
+#include "lipscope/cli/completion.h"
 #include "lipscope/cli/conclusion.h"
+#include "lipscope/cli/help.h"
 #include "lipscope/cli/interrupt.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/core/errors.h"
+#include "lipscope/core/nearest_word.h"
 #include "lipscope/core/version.h"
 #include "lipscope/core/visible_text.h"
 
 namespace {
-
-// One line for each command; its own --help has the rest.
-class Summaries final : public CLI::Formatter {
- public:
-  explicit Summaries(std::map<std::string, std::string> lines)
-      : lines_(std::move(lines)) {}
-
-  std::string make_subcommand(const CLI::App* sub) const override {
-    return fmt::format("  {:<12}{}\n", sub->get_name(),
-                       lines_.at(sub->get_name()));
-  }
-
- private:
-  std::map<std::string, std::string> lines_;
-};
 
 int fail(int code, const char* message) {
   lipscope::cli::print_note(fmt::format("lipscope: {}", message));
   return code;
 }
 
+// the names of all options that a command has
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : lipscope::cli::names_of(*option))
+      names.push_back(name);
+  return names;
+}
+
 // what the parser of the command line has to say: help, or what is wrong
-int say(const CLI::App& app, const CLI::ParseError& e) {
-  std::ostringstream out, err;
-  const int code = app.exit(e, out, err);
-  fmt::print("{}", lipscope::visible_text(out.str()));
-  fmt::print(stderr, "{}", lipscope::visible_text(err.str()));
-  return code == 0 ? 0 : 2;
+int say(const CLI::App& app, const CLI::ParseError& e,
+        const std::vector<std::string>& words) {
+  if (e.get_exit_code() == 0) {
+    std::ostringstream out, err;
+    app.exit(e, out, err);
+    fmt::print("{}", lipscope::visible_text(out.str()));
+    return 0;
+  }
+  const auto subs = app.get_subcommands();
+  if (subs.empty())
+    return fail(2, fmt::format("{}; 'lipscope --help' lists the commands",
+                               words.empty() ? "no command" : e.what())
+                       .c_str());
+  const CLI::App& command = *subs.front();
+  const std::string name = "lipscope " + command.get_name();
+  for (const std::string& word : words) {
+    const std::string option = word.substr(0, word.find('='));
+    if (option.rfind("--", 0) != 0 || option.size() < 3 ||
+        command.get_option_no_throw(option))
+      continue;
+    return fail(
+        2,
+        fmt::format("{}: unknown option '{}'{}; '{} --help' lists them",
+                    command.get_name(), option,
+                    lipscope::did_you_mean(option, option_names(command)), name)
+            .c_str());
+  }
+  return fail(
+      2, fmt::format("{}; '{} --help' explains the options", e.what(), name)
+             .c_str());
 }
 
 }  // namespace
@@ -78,8 +100,11 @@ int main(int argc, char** argv) {
 
   CLI::App app(
       "Measure how strongly self-attention can amplify a change of its input: "
-      "its\nLipschitz constant, with evidence. 'lipscope COMMAND --help' "
-      "teaches each command.");
+      "its Lipschitz constant, with evidence. 'lipscope COMMAND --help' "
+      "teaches "
+      "each command.\n\n"
+      "  lipscope measure bert/ --text alice.txt\n"
+      "  lipscope report audit.jsonl");
   app.set_version_flag("--version", lipscope::version());
   app.require_subcommand(1);
 
@@ -91,6 +116,7 @@ int main(int argc, char** argv) {
   std::map<std::string, std::string> summaries;
   const auto add = [&](const char* name, const char* summary, auto declare) {
     CLI::App* sub = app.add_subcommand(name, summary);
+    sub->set_help_flag("-h,--help", "print this, and no more");
     Run run = declare(*sub);
     summaries[name] = summary;
     commands.push_back({sub, std::move(run)});
@@ -118,13 +144,35 @@ int main(int argc, char** argv) {
   add("doctor", "this machine, its libraries and speed, and a self-test",
       doctor_command);
 
-  // after the commands, which would inherit it
-  app.formatter(std::make_shared<Summaries>(summaries));
+  const auto help = std::make_shared<Help>(summaries);
+  app.formatter(help);
+  for (const Command& command : commands) command.app->formatter(help);
+
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  std::vector<std::string> names;
+  for (const Command& command : commands)
+    names.push_back(command.app->get_name());
+  if (!words.empty() && words[0] == "completion") {
+    try {
+      print_out(
+          completion_script(app, words.size() > 1 ? words[1] : "", summaries));
+      return 0;
+    } catch (const lipscope::InputError& e) {
+      return fail(2, e.what());
+    }
+  }
+  if (!words.empty() && words[0].rfind("-", 0) != 0 &&
+      std::find(names.begin(), names.end(), words[0]) == names.end())
+    return fail(2,
+                fmt::format("unknown command '{}'{}; 'lipscope --help' lists "
+                            "the commands",
+                            words[0], lipscope::did_you_mean(words[0], names))
+                    .c_str());
 
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return say(app, e);
+    return say(app, e, words);
   }
 
   try {

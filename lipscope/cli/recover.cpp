@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lipscope/cli/answer.h"
+#include "lipscope/cli/choice.h"
 #include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/fingerprint.h"
 #include "lipscope/cli/fitted_windows.h"
@@ -283,11 +284,13 @@ void declare_trained(CLI::App& app, TrainedOptions& o) {
                  "Y.npy (one passage only)")
       ->type_name("FILE")
       ->group("Output");
-  app.add_option("--activations", o.activations,
-                 "of a trained folder: as they are in f64, or rounded to f32")
-      ->check(CLI::IsMember({"f64", "f32"}))
-      ->capture_default_str()
-      ->group("Output");
+  auto* activations =
+      app.add_option(
+             "--activations", o.activations,
+             "of a trained folder: as they are in f64, or rounded to f32")
+          ->capture_default_str()
+          ->group("Output");
+  only(activations, {"f64", "f32"});
 }
 
 void refuse_trained(const CLI::App& app) {

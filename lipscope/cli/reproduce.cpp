@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 
+#include "lipscope/cli/choice.h"
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/fingerprint.h"
@@ -63,8 +64,11 @@ void declare(CLI::App& app, Options& o) {
       "  lipscope reproduce kim-charlm --text shakespeare.txt --out "
       "charlm.jsonl --resume\n"
       "  lipscope reproduce mass-splitting --full --json");
-  app.add_option("NAME", o.name, "the experiment; list: name them all")
-      ->capture_default_str();
+  std::vector<std::string> names = names_of_experiments();
+  names.push_back("list");
+  offer(app.add_option("NAME", o.name, "the experiment; list: name them all")
+            ->capture_default_str(),
+        names);
   app.add_option("--model", o.model,
                  "a Hugging Face folder of GPT-2 or BERT whose heads are taken "
                  "in place of a small made-up one (castin-adversarial, "

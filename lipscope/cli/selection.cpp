@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "lipscope/cli/choice.h"
 #include "lipscope/core/errors.h"
+#include "lipscope/core/nearest_word.h"
 
 namespace lipscope::cli {
 namespace {
@@ -49,8 +51,9 @@ MapName parse_map(const std::string& name, const Subject& subject) {
     return map;
   }
   throw InputError(fmt::format(
-      "--map {}: expected {}", name,
-      subject.layer ? "attn or core" : "core, attn, residual, block or model"));
+      "--map {}: expected {}{}", name,
+      subject.layer ? "attn or core" : "core, attn, residual, block or model",
+      did_you_mean(name, {"attn", "core", "residual", "block", "model"})));
 }
 
 // Tied L2 attention has no keys of its own: what another kind would compare is
@@ -76,30 +79,42 @@ void choose_kind(Selection& s, const std::string& name,
 
 void declare_selection(CLI::App& app, SelectionOptions& o) {
   const char* group = "What is measured";
-  app.add_option("--map", o.map,
-                 "attn: input of the attention module to the output of W_O; "
-                 "core: the same to the heads end to end, before W_O; of a "
-                 "model also residual: a sub-layer with its residual and norm; "
-                 "block: a whole layer; model: all layers")
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--layers", o.layers, "of a model: all, or these: 0,6,11")
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--heads", o.heads,
-                 "all together, each by itself, or these: 0,3,5")
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--mask", o.mask,
-                 "none, causal, or auto (the model's own; none for a layer)")
-      ->capture_default_str()
-      ->group(group);
+  auto* map =
+      app.add_option(
+             "--map", o.map,
+             "attn: input of the attention module to the output of W_O; "
+             "core: the same to the heads end to end, before W_O; of a "
+             "model also residual: a sub-layer with its residual and norm; "
+             "block: a whole layer; model: all layers")
+          ->capture_default_str()
+          ->group(group);
+  offer(map, {"attn", "core", "residual", "block", "model"});
+  auto* layers =
+      app.add_option("--layers", o.layers, "of a model: all, or these: 0,6,11")
+          ->capture_default_str()
+          ->group(group);
+  offer(layers, {"all"});
+  auto* heads = app.add_option("--heads", o.heads,
+                               "all together, each by itself, or these: 0,3,5")
+                    ->capture_default_str()
+                    ->group(group);
+  offer(heads, {"all", "each"});
+  auto* mask =
+      app.add_option(
+             "--mask", o.mask,
+             "none, causal, or auto (the model's own; none for a layer)")
+          ->capture_default_str()
+          ->group(group);
+  offer(mask, {"auto", "none", "causal"});
   if (!o.norms) return;
-  app.add_option("--norm", o.norm,
-                 "2: of the whole sequence; inf: of its largest entry; token: "
-                 "of its longest token")
-      ->capture_default_str()
-      ->group(group);
+  auto* norm =
+      app.add_option(
+             "--norm", o.norm,
+             "2: of the whole sequence; inf: of its largest entry; token: "
+             "of its longest token")
+          ->capture_default_str()
+          ->group(group);
+  offer(norm, {"2", "inf", "token"});
 }
 
 Selection select(const SelectionOptions& o, const SourceOptions& source,
@@ -114,10 +129,10 @@ Selection select(const SelectionOptions& o, const SourceOptions& source,
   else if (o.mask == "causal")
     s.mask = Mask::causal;
   else if (o.mask != "none")
-    throw InputError(fmt::format(
-        "--mask {}: expected none, causal or auto; padding and sliding-window "
-        "masks are not supported",
-        o.mask));
+    throw InputError(
+        fmt::format("--mask {}: expected none, causal or auto{}; padding and "
+                    "sliding-window masks are not supported",
+                    o.mask, did_you_mean(o.mask, {"none", "causal", "auto"})));
 
   if (o.norm != "2" && o.norm != "inf" && o.norm != "token")
     throw InputError(

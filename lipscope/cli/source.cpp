@@ -2,7 +2,9 @@
 
 #include <charconv>
 
+#include "lipscope/cli/choice.h"
 #include "lipscope/core/errors.h"
+#include "lipscope/core/nearest_word.h"
 
 namespace lipscope::cli {
 
@@ -55,13 +57,16 @@ void declare_weights(CLI::App& app, SourceOptions& o) {
   app.add_option("--num-heads", o.num_heads, "heads of the layer in --weights")
       ->check(CLI::PositiveNumber)
       ->group(group);
-  app.add_option("--kind", o.kind,
-                 "how tokens are compared: auto (the model's own; dot of a "
-                 "layer), dot, l2 (tied, Lipschitz), l2-untied, cosine or "
-                 "sigmoid; on a model, put in place of its own attention, at "
-                 "the inputs that the model itself makes")
-      ->capture_default_str()
-      ->group(group);
+  auto* kind =
+      app.add_option(
+             "--kind", o.kind,
+             "how tokens are compared: auto (the model's own; dot of a "
+             "layer), dot, l2 (tied, Lipschitz), l2-untied, cosine or "
+             "sigmoid; on a model, put in place of its own attention, at "
+             "the inputs that the model itself makes")
+          ->capture_default_str()
+          ->group(group);
+  offer(kind, {"auto", "dot", "l2", "l2-untied", "cosine", "sigmoid"});
 
   app.add_option("--tau", o.cosine.tau, "cosine: scale of the scores")
       ->check(CLI::PositiveNumber)
@@ -126,18 +131,21 @@ void declare_source(CLI::App& app, SourceOptions& o) {
       ->group(group);
   app.add_option("--offset", o.offset, "tokens of the text to skip")
       ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
       ->group(group);
   app.add_option("--radius", o.radius,
                  "make Gaussian tokens, scaled so that the longest has this "
                  "norm; ln: the most a layer norm lets through")
       ->type_name("R")
       ->group(group);
-  app.add_option("--dtype", o.dtype,
-                 "f32 or f64: of the pass that makes a model's inputs; what is "
-                 "measured there is always testified in f64")
-      ->check(CLI::IsMember({"f32", "f64"}))
-      ->capture_default_str()
-      ->group(group);
+  auto* dtype =
+      app.add_option(
+             "--dtype", o.dtype,
+             "f32 or f64: of the pass that makes a model's inputs; what is "
+             "measured there is always testified in f64")
+          ->capture_default_str()
+          ->group(group);
+  only(dtype, {"f32", "f64"});
 }
 
 nlohmann::ordered_json told_radius(const std::string& radius) {
@@ -150,7 +158,9 @@ Kind parse_kind(const std::string& name) {
   for (const Kind kind : all_kinds)
     if (name == name_of(kind)) return kind;
   throw InputError(fmt::format(
-      "--kind {}: expected auto, dot, l2, l2-untied, cosine or sigmoid", name));
+      "--kind {}: expected auto, dot, l2, l2-untied, cosine or sigmoid{}", name,
+      did_you_mean(name,
+                   {"auto", "dot", "l2", "l2-untied", "cosine", "sigmoid"})));
 }
 
 std::vector<Index> parse_lengths(const std::string& text) {

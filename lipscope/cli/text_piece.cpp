@@ -1,5 +1,6 @@
 #include "lipscope/cli/text_piece.h"
 
+#include "lipscope/cli/choice.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/io/text_file.h"
 
@@ -9,10 +10,10 @@ void declare_text_piece(CLI::App& app, TextPieceOptions& o) {
   app.add_option("--text", o.text, "a text in UTF-8")
       ->required()
       ->type_name("FILE");
-  app.add_option("--split", o.piece,
-                 "all of it, or the piece that train makes of it")
-      ->check(CLI::IsMember({"all", "train", "valid", "test"}))
-      ->capture_default_str();
+  auto* split = app.add_option("--split", o.piece,
+                               "all of it, or the piece that train makes of it")
+                    ->capture_default_str();
+  only(split, {"all", "train", "valid", "test"});
 }
 
 TextPiece piece_of(const TextPieceOptions& o, const Vocabulary& vocabulary) {

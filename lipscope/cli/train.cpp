@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 
+#include "lipscope/cli/choice.h"
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/interrupt.h"
@@ -43,9 +44,10 @@ struct Options {
 };
 
 template <class Enum>
-std::map<std::string, Enum> by_name(std::initializer_list<Enum> all) {
-  std::map<std::string, Enum> names;
-  for (const Enum e : all) names[name_of(e)] = e;
+std::vector<std::pair<std::string, Enum>> by_name(
+    std::initializer_list<Enum> all) {
+  std::vector<std::pair<std::string, Enum>> names;
+  for (const Enum e : all) names.emplace_back(name_of(e), e);
   return names;
 }
 
@@ -75,14 +77,13 @@ void declare(CLI::App& app, Options& o) {
       ->type_name("DIR");
 
   const char* group = "Model";
-  app.add_option("--model", o.model.mixer,
-                 "what mixes the characters: dot, l2, l2-untied, "
-                 "contractive-l2, lstm")
-      ->transform(CLI::CheckedTransformer(
-          by_name({Mixer::dot, Mixer::l2, Mixer::l2_untied,
-                   Mixer::contractive_l2, Mixer::lstm})))
-      ->default_str("dot")
-      ->group(group);
+  auto* model = app.add_option("--model", o.model.mixer,
+                               "what mixes the characters: dot, l2, l2-untied, "
+                               "contractive-l2, lstm")
+                    ->default_str("dot")
+                    ->group(group);
+  only(model, by_name({Mixer::dot, Mixer::l2, Mixer::l2_untied,
+                       Mixer::contractive_l2, Mixer::lstm}));
   const auto count = [&](const char* name, Index& value, const char* what) {
     app.add_option(name, value, what)
         ->check(CLI::Range(Index{1}, Index{1} << 30))
@@ -96,13 +97,13 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--mlp-width", o.hidden, "inside the MLP (default: 4 x width)")
       ->check(CLI::Range(Index{1}, Index{1} << 30))
       ->group(group);
-  app.add_option("--norm", o.model.norm,
-                 "where LayerNorm stands: post (after each residual), pre, "
-                 "none")
-      ->transform(CLI::CheckedTransformer(
-          by_name({NormPlace::post, NormPlace::pre, NormPlace::none})))
-      ->default_str("post")
-      ->group(group);
+  auto* norm =
+      app.add_option("--norm", o.model.norm,
+                     "where LayerNorm stands: post (after each residual), pre, "
+                     "none")
+          ->default_str("post")
+          ->group(group);
+  only(norm, by_name({NormPlace::post, NormPlace::pre, NormPlace::none}));
   auto* invertible =
       app.add_flag("--invertible", o.invertible,
                    "a model whose text can be recovered from its last "
@@ -115,11 +116,11 @@ void declare(CLI::App& app, Options& o) {
       ->needs(invertible)
       ->capture_default_str()
       ->group(group);
-  app.add_option("--activation", o.model.activation, "of the MLP: gelu, relu")
-      ->transform(CLI::CheckedTransformer(
-          by_name({Activation::gelu, Activation::relu})))
-      ->default_str("gelu")
-      ->group(group);
+  auto* activation = app.add_option("--activation", o.model.activation,
+                                    "of the MLP: gelu, relu")
+                         ->default_str("gelu")
+                         ->group(group);
+  only(activation, by_name({Activation::gelu, Activation::relu}));
 
   group = "Training";
   count("--batch", o.training.batch, "sequences a step");
@@ -133,14 +134,13 @@ void declare(CLI::App& app, Options& o) {
       ->check(CLI::Range(Index{0}, Index{1} << 30))
       ->capture_default_str()
       ->group(group);
-  app.add_option("--schedule", o.training.schedule.after,
-                 "after the warm-up: inverse-sqrt, fixed")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, Schedule::After>{
-              {"inverse-sqrt", Schedule::After::inverse_sqrt},
-              {"fixed", Schedule::After::fixed}}))
-      ->default_str("inverse-sqrt")
-      ->group(group);
+  auto* schedule = app.add_option("--schedule", o.training.schedule.after,
+                                  "after the warm-up: inverse-sqrt, fixed")
+                       ->default_str("inverse-sqrt")
+                       ->group(group);
+  only(schedule, std::vector<std::pair<std::string, Schedule::After>>{
+                     {"inverse-sqrt", Schedule::After::inverse_sqrt},
+                     {"fixed", Schedule::After::fixed}});
   app.add_option("--weight-decay", o.training.adamw.weight_decay,
                  "of AdamW, on matrices")
       ->check(CLI::NonNegativeNumber)

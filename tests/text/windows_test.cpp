@@ -26,7 +26,7 @@ TEST(Windows, AreFewerAndShorterInAShortText) {
   EXPECT_EQ(as_options(within(89)), "--lengths 2:14:2 --samples 2");
   EXPECT_EQ(in_words(within(200)),
             "lengths 2 to 14 in steps of 2, 3 windows of each");
-  EXPECT_EQ(in_words(within(30)),
+  EXPECT_EQ(in_words(within(29)),
             "lengths 2 to 8 in steps of 2, 1 window of each");
   // no room for four lengths: all of it
   EXPECT_EQ(in_words(within(19)), "length 19, 1 window");
