@@ -148,7 +148,7 @@ TEST(TrainedFolder, SaysWhatItCannotDo) {
   expect_refusal(none.ask("bound", "--map model --radius 1"), 2,
                  {"has no norms", "dot attention"});
   expect_refusal(dot.ask("measure", "--lengths 9 --text " + dot.text), 2,
-                 {"sequences of 9 tokens", "8 positions"});
+                 {"window of 9 tokens", "8 positions"});
   expect_refusal(l2.ask("invert", "--text " + l2.text), 2,
                  {"has LayerNorms", "--invertible"});
   expect_refusal(none.ask("invert", "--scale 0.5 --text " + none.text), 2,
