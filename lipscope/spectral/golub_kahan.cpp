@@ -169,8 +169,10 @@ class LockStep final {
   bool finished() const { return active_.empty(); }
 
   void step() {
-    for (const Index b : active_)
+    for (const Index b : active_) {
+      if (full(b)) restart(b);
       runs_[b].basis.push_back(v_.segment(b * cols_, cols_));
+    }
     extend_left();
     extend_right();
 
@@ -189,12 +191,9 @@ class LockStep final {
     std::vector<double> length(runs_.size(), 1.0);
     std::vector<Index> extended;
     for (const Index b : active_) {
-      if (static_cast<Index>(runs_[b].basis.size()) >= capacity_) {
-        restart(b);
-      } else if (!exhausted(runs_[b])) {
-        length[b] = runs_[b].beta.back();
-        extended.push_back(b);
-      }
+      if (full(b) || exhausted(runs_[b])) continue;
+      length[b] = runs_[b].beta.back();
+      extended.push_back(b);
     }
     divide(v_, extended, cols_, length);
   }
@@ -207,6 +206,9 @@ class LockStep final {
   }
 
  private:
+  bool full(Index b) const {
+    return static_cast<Index>(runs_[b].basis.size()) >= capacity_;
+  }
   bool given() const { return options_.start.size() > 0; }
   bool runs(Index block) const {
     const std::vector<Index>& only = options_.only;
@@ -363,7 +365,8 @@ class LockStep final {
     run.basis = {};
   }
 
-  // A cycle ends and the next starts from its best direction, v₁ = V y.
+  // The next cycle starts from the best direction of this one, v₁ = V y. Not
+  // before it is wanted: the results may be, and they are made of V.
   void restart(Index b) {
     Run<Real>& run = runs_[b];
     v_.segment(b * cols_, cols_) = direction(run).template cast<Real>();

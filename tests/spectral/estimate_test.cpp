@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/operators/compose.h"
 #include "lipscope/spectral/golub_kahan.h"
 #include "tests/spectral/known_operators.h"
 
@@ -268,6 +269,65 @@ TEST(MeasureNorms, MeasuresEachSequenceAsIfAlone) {
       if (b < 3) expect_testimony(is.block(b * k, b * k, k, k), all[b]);
     }
     if (limit == always_iterate) {
+      EXPECT_EQ(all[1].lower_by, "golub-kahan-f64");
+    }
+  }
+}
+
+// x ↦ A_b vec(x_b) for each sequence b
+template <class Real>
+class BlocksMap final : public Map<Real> {
+ public:
+  explicit BlocksMap(std::vector<Matrix> blocks) : blocks_(std::move(blocks)) {}
+
+  MatrixOf<Real> operator()(const MatrixOf<Real>& at) const override {
+    const VectorOf<Real> y = linearize(at)->apply(flatten(at));
+    return unflatten(y, at.rows(), at.cols());
+  }
+  std::unique_ptr<LinearOperator<Real>> linearize(
+      const MatrixOf<Real>&) const override {
+    std::vector<OperatorPtr<Real>> parts;
+    for (const Matrix& block : blocks_)
+      parts.push_back(std::make_unique<test::DenseOperator<Real>>(
+          block.template cast<Real>()));
+    return block_diagonal(std::move(parts));
+  }
+
+ private:
+  std::vector<Matrix> blocks_;
+};
+
+TEST(MeasureNorms, HasTheBitsOfEachSequenceAlone) {
+  // one that f32 serves, one that it does not, one that it hides altogether
+  const Index k = n / 4;
+  std::vector<Matrix> is, seen;
+  for (const double error : {0.0, 1e-2, 1.0}) {
+    is.push_back(with_singular_values(
+        k, k, (1.0 + error) * Vector::LinSpaced(k, 1.0, 0.1)));
+    seen.push_back(
+        is.back() -
+        error * with_singular_values(k, k, Vector::LinSpaced(k, 1.0, 0.1)));
+  }
+  for (const double enclose : {0.0, 1.2}) {
+    MeasureOptions how{
+        .enclose = enclose, .dense_limit = always_iterate, .sequences = 3};
+    const Matrix stacked = x.topRows(x.rows() / 4 * 3);
+    const auto all = measure_norms(BlocksMap<float>(seen),
+                                   BlocksMap<double>(is), stacked, how);
+    how.sequences = 1;
+    for (Index b = 0; b < 3; ++b) {
+      const Measurement alone =
+          measure_norm(BlocksMap<float>({seen[b]}), BlocksMap<double>({is[b]}),
+                       x.middleRows(b * x.rows() / 4, x.rows() / 4), how);
+      EXPECT_EQ(all[b].lower, alone.lower) << "sequence " << b;
+      EXPECT_EQ(all[b].lower_by, alone.lower_by) << "sequence " << b;
+      EXPECT_EQ(all[b].upper_whp, alone.upper_whp) << "sequence " << b;
+      EXPECT_EQ(all[b].residual, alone.residual) << "sequence " << b;
+      EXPECT_EQ(all[b].steps, alone.steps) << "sequence " << b;
+      EXPECT_TRUE(all[b].direction == alone.direction) << "sequence " << b;
+    }
+    if (enclose > 0.0) {
+      EXPECT_EQ(all[0].lower_by, "golub-kahan-f32");
       EXPECT_EQ(all[1].lower_by, "golub-kahan-f64");
     }
   }

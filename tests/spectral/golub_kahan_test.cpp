@@ -358,6 +358,18 @@ TEST(GolubKahan, StartsAgainFromItsBestWhenItsVectorsDoNotFit) {
   EXPECT_LE(asked.residual, tight.tolerance);
 }
 
+TEST(GolubKahan, HasItsBestDirectionWhereItEndsWithACycle) {
+  const Index n = 60;
+  const test::DiagonalOperator<double> a(linear(n, 1, 0.5));
+  for (const int steps : {8, 16, 17, 40}) {
+    const NormEstimate e = golub_kahan(
+        a, {.tolerance = 0.0, .max_steps = steps, .memory = 8 * n * 8});
+    EXPECT_EQ(e.steps, steps);
+    EXPECT_NEAR(e.direction.norm(), 1.0, 1e-12);
+    EXPECT_NEAR(a.apply(e.direction).norm(), e.value, 1e-12);
+  }
+}
+
 TEST(GolubKahan, KeepsTheEnclosureOfItsFirstCycle) {
   const Index n = 300;
   Vector s = Vector::LinSpaced(n, 0.999, 0.0);
