@@ -6,14 +6,18 @@
 #include <cstdlib>
 #include <new>
 #include <type_traits>
-#include <vector>
 
 #include "lipscope/core/bf16_tiles.h"
 #include "lipscope/core/errors.h"
+#include "lipscope/core/gemm_parts.h"
+#include "lipscope/core/panels.h"
 #include "lipscope/core/parallel.h"
 
 namespace lipscope {
 namespace {
+
+// bytes of the panels of a right factor that are kept between products
+constexpr Index most_kept = Index{1} << 25;
 
 // ---- by tiles
 
@@ -29,42 +33,99 @@ bf16_tiles::Floats floats(const Factor<float>& f) {
   return {f.matrix.data(), f.matrix.outerStride(), f.transposed};
 }
 
-std::uint16_t* aligned_numbers(Index count) {
-  void* p = std::aligned_alloc(
-      64, static_cast<std::size_t>(count) * sizeof(std::uint16_t));
+template <class Number>
+Number* aligned(Index count) {
+  const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(Number);
+  void* p = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
   if (p == nullptr) throw std::bad_alloc();
-  return static_cast<std::uint16_t*>(p);
+  return static_cast<Number*>(p);
 }
 
-// A right factor that is cut for one product, in memory that serves again.
-bf16_tiles::Packed cut_for_now(const Factor<float>& b, Precision precision) {
-  thread_local std::unique_ptr<std::uint16_t, decltype(&std::free)> buffer{
-      nullptr, &std::free};
+// Memory of this thread that serves again, for so many numbers.
+template <class Number>
+Number* room_for(Index count) {
+  thread_local std::unique_ptr<Number, decltype(&std::free)> buffer{nullptr,
+                                                                    &std::free};
   thread_local Index room = 0;
-  const Index size =
-      bf16_tiles::packed_size(b.rows(), b.cols(), parts_of(precision));
-  if (size > room) {
-    buffer.reset(aligned_numbers(size));
-    room = size;
+  if (count > room) {
+    buffer.reset(aligned<Number>(count));
+    room = count;
   }
-  bf16_tiles::pack(floats(b), b.rows(), b.cols(), parts_of(precision),
-                   buffer.get());
-  return {buffer.get(), b.rows(), b.cols(), parts_of(precision)};
+  return buffer.get();
 }
 
-// Whether tiles gain: a number that is cut must serve in enough products.
-// Measured: at 3 parts they gain 1.1 at [98×384] and lose below.
-bool tiles_gain(Index m, Index n, Index k, Precision precision, bool cut) {
-  if (!bf16_tiles::available()) return false;
+// A right factor that is cut for one product.
+bf16_tiles::Packed cut_for_now(const Factor<float>& b, Precision precision) {
+  const bf16_tiles::Parts parts = parts_of(precision);
+  std::uint16_t* to = room_for<std::uint16_t>(
+      bf16_tiles::packed_size(b.rows(), b.cols(), parts));
+  bf16_tiles::pack(floats(b), b.rows(), b.cols(), parts, to);
+  return {to, b.rows(), b.cols(), parts};
+}
+
+bool tiles_forbidden = false;
+
+bool tiles_available() { return !tiles_forbidden && bf16_tiles::available(); }
+
+// Whether tiles gain where a product of any shape is wanted: a number that is
+// cut must serve in enough products. Measured: at 3 parts they gain 1.1 at
+// [98×384] and lose below.
+bool tiles_gain(Index m, Index n, Index k, Precision precision) {
   const bool full = precision == Precision::full;
-  if (cut) return m >= 8 && n >= 48 && k >= 48;
-  return k >= (full ? 96 : 32) && m * n >= (full ? 72 : 36) * (m + n);
+  return tiles_available() && k >= (full ? 96 : 32) &&
+         m * n >= (full ? 72 : 36) * (m + n);
 }
 
 void multiply_by_tiles(const Factor<float>& a, const bf16_tiles::Packed& b,
                        Index first, View<float>& c, Into into) {
   bf16_tiles::multiply(floats(a), b, first, c.cols(), c.data(), c.outerStride(),
                        c.rows(), into == Into::add);
+}
+
+// piece by piece of B, each small enough to stay in cache
+void multiply_cutting_tiles(const Factor<float>& a, const Factor<float>& b,
+                            View<float>& c, Into into, Precision precision) {
+  for (Index j = 0; j < c.cols(); j += widest)
+    for (Index q = 0; q < b.rows(); q += deepest) {
+      const Index cols = std::min(widest, c.cols() - j);
+      const Index deep = std::min(deepest, b.rows() - q);
+      View<float> part = view(c, {0, j, c.rows(), cols});
+      multiply_by_tiles(
+          cols_of(a, q, deep),
+          cut_for_now(rows_of(cols_of(b, j, cols), q, deep), precision), 0,
+          part, q > 0 ? Into::add : into);
+    }
+}
+
+// ---- by panels
+
+template <class Real>
+panels::Numbers<Real> numbers(const Factor<Real>& f) {
+  return {f.matrix.data(), f.matrix.outerStride(), f.transposed};
+}
+
+// columns [first, first + c.cols()) of A B, for a B [k×n] in panels
+template <class Real>
+void multiply_by_panels(const Factor<Real>& a, const Real* b, Index n,
+                        Index first, View<Real>& c, Into into) {
+  panels::multiply(numbers(a), b, a.cols(), n, first, c.cols(), c.data(),
+                   c.outerStride(), c.rows(), into == Into::add);
+}
+
+// As many columns of B at a time as stay in cache. The sums are not cut: a
+// block of them is the same whatever is cut beside it.
+template <class Real>
+void multiply_cutting_panels(const Factor<Real>& a, const Factor<Real>& b,
+                             View<Real>& c, Into into) {
+  const Index most =
+      std::max<Index>(1, (Index{1} << 17) / (48 * b.rows())) * 48;
+  for (Index j = 0; j < c.cols(); j += most) {
+    const Index cols = std::min(most, c.cols() - j);
+    Real* to = room_for<Real>(panels::packed_size<Real>(b.rows(), cols));
+    panels::pack(numbers(cols_of(b, j, cols)), b.rows(), cols, to);
+    View<Real> part = view(c, {0, j, c.rows(), cols});
+    multiply_by_panels(a, to, cols, 0, part, into);
+  }
 }
 
 // ---- by libraries
@@ -93,6 +154,12 @@ void accumulate(const A& a, const B& b, View<double>& c, Into into) {
 
 void gemm_on_this_thread(const Factor<double>& a, const Factor<double>& b,
                          View<double>& c, Into into) {
+  // For a few numbers Eigen takes other ways, some of which depend on where the
+  // matrices stand.
+  if (a.rows() + a.cols() + b.cols() < 24) {
+    multiply_cutting_panels(a, b, c, into);
+    return;
+  }
   const auto& A = a.matrix;
   const auto& B = b.matrix;
   if (a.transposed && b.transposed)
@@ -105,59 +172,22 @@ void gemm_on_this_thread(const Factor<double>& a, const Factor<double>& b,
     accumulate(A, B, c, into);
 }
 
-// the part of a factor that makes rows (or columns) [begin, begin + count) of
-// the product
-template <class Real>
-Factor<Real> rows_of(const Factor<Real>& f, Index begin, Index count) {
-  const auto& m = f.matrix;
-  const Eigen::OuterStride<> stride(m.outerStride());
-  if (f.transposed)
-    return {ConstView<Real>(m.data() + begin, m.rows(), count, stride), true};
-  return {ConstView<Real>(m.data() + begin * m.outerStride(), count, m.cols(),
-                          stride),
-          false};
-}
-
-template <class Real>
-Factor<Real> cols_of(const Factor<Real>& f, Index begin, Index count) {
-  Factor<Real> flipped =
-      rows_of(Factor<Real>{f.matrix, !f.transposed}, begin, count);
-  flipped.transposed = f.transposed;
-  return flipped;
-}
-
-// whether there is something to multiply; without, C is done
-template <class Real>
-bool begin_product(const Factor<Real>& a, const Factor<Real>& b, View<Real>& c,
-                   Into into) {
-  require(a.cols() == b.rows() && c.rows() == a.rows() && c.cols() == b.cols(),
-          "gemm: [{}x{}] [{}x{}] does not make [{}x{}]", a.rows(), a.cols(),
-          b.rows(), b.cols(), c.rows(), c.cols());
-  if (c.size() == 0) return false;
-  if (a.cols() > 0) return true;
-  if (into == Into::overwrite) c.setZero();
-  return false;
-}
-
 }  // namespace
+
+bool tiles_serve(Index n, Index k, Precision precision, bool beforehand) {
+  if (!tiles_available()) return false;
+  if (beforehand) return n >= 48 && k >= 48;
+  const bool full = precision == Precision::full;
+  return n >= (full ? 128 : 64) && k >= (full ? 96 : 32);
+}
 
 template <class Real>
 void gemm(Factor<Real> a, Factor<Real> b, View<Real> c, Into into,
           Precision precision) {
   if (!begin_product(a, b, c, into)) return;
   if constexpr (std::is_same_v<Real, float>) {
-    if (tiles_gain(c.rows(), c.cols(), a.cols(), precision, false)) {
-      // piece by piece of B, each small enough to stay in cache
-      for (Index j = 0; j < c.cols(); j += widest)
-        for (Index q = 0; q < b.rows(); q += deepest) {
-          const Index cols = std::min(widest, c.cols() - j);
-          const Index deep = std::min(deepest, b.rows() - q);
-          View<float> part = view(c, {0, j, c.rows(), cols});
-          multiply_by_tiles(
-              cols_of(a, q, deep),
-              cut_for_now(rows_of(cols_of(b, j, cols), q, deep), precision), 0,
-              part, q > 0 ? Into::add : into);
-        }
+    if (tiles_gain(c.rows(), c.cols(), a.cols(), precision)) {
+      multiply_cutting_tiles(a, b, c, into, precision);
       return;
     }
   }
@@ -165,7 +195,7 @@ void gemm(Factor<Real> a, Factor<Real> b, View<Real> c, Into into,
 }
 
 template <class Real>
-void RightFactor<Real>::Free::operator()(std::uint16_t* p) const {
+void RightFactor<Real>::Free::operator()(void* p) const {
   std::free(p);
 }
 
@@ -177,138 +207,62 @@ RightFactor<Real>::RightFactor(Factor<Real> b, Precision precision)
       stride_(b.matrix.outerStride()),
       transposed_(b.transposed),
       precision_(precision) {
+  const Index k = b.rows(), n = b.cols();
   if constexpr (std::is_same_v<Real, float>) {
-    if (!tiles_gain(64, b.cols(), b.rows(), precision, true)) return;
-    tiles_.reset(aligned_numbers(
-        bf16_tiles::packed_size(b.rows(), b.cols(), parts_of(precision))));
-    bf16_tiles::pack(floats(b), b.rows(), b.cols(), parts_of(precision),
-                     tiles_.get());
-  }
-}
-
-namespace {
-
-// columns [first, first + c.cols()) of A B
-template <class Real>
-void gemm_columns(const Factor<Real>& a, const RightFactor<Real>& b,
-                  Index first, View<Real> c, Into into) {
-  if constexpr (std::is_same_v<Real, float>) {
-    if (b.tiles() != nullptr && tiles_gain(c.rows(), b.factor().cols(),
-                                           a.cols(), b.precision(), true)) {
-      multiply_by_tiles(a,
-                        {b.tiles(), b.factor().rows(), b.factor().cols(),
-                         parts_of(b.precision())},
-                        first, c, into);
+    if (tiles_serve(n, k, precision, true)) {
+      auto* to = aligned<std::uint16_t>(
+          bf16_tiles::packed_size(k, n, parts_of(precision)));
+      tiles_.reset(to);
+      bf16_tiles::pack(floats(b), k, n, parts_of(precision), to);
       return;
     }
   }
-  gemm_on_this_thread(a, cols_of(b.factor(), first, c.cols()), c, into);
+  if (k * n == 0 || k * n * static_cast<Index>(sizeof(Real)) > most_kept)
+    return;
+  auto* to = aligned<Real>(panels::packed_size<Real>(k, n));
+  panels_.reset(to);
+  panels::pack(numbers(b), k, n, to);
 }
 
-}  // namespace
+template <class Real>
+void gemm_columns(const Factor<Real>& a, const RightFactor<Real>& b,
+                  Index first, View<Real> c, Into into) {
+  const Factor<Real> whole = b.factor();
+  if constexpr (std::is_same_v<Real, float>) {
+    if (b.tiles() != nullptr) {
+      multiply_by_tiles(
+          a, {b.tiles(), whole.rows(), whole.cols(), parts_of(b.precision())},
+          first, c, into);
+      return;
+    }
+  }
+  if (b.panels() != nullptr)
+    multiply_by_panels(a, b.panels(), whole.cols(), first, c, into);
+  else
+    multiply_cutting_panels(a, cols_of(whole, first, c.cols()), c, into);
+}
+
+template <class Real>
+void gemm_cutting(const Factor<Real>& a, const Factor<Real>& b, View<Real> c,
+                  bool by_tiles, Precision precision) {
+  if constexpr (std::is_same_v<Real, float>) {
+    if (by_tiles) {
+      multiply_cutting_tiles(a, b, c, Into::overwrite, precision);
+      return;
+    }
+  }
+  multiply_cutting_panels(a, b, c, Into::overwrite);
+}
 
 template <class Real>
 void gemm(Factor<Real> a, const RightFactor<Real>& b, View<Real> c, Into into) {
   if (begin_product(a, b.factor(), c, into)) gemm_columns(a, b, 0, c, into);
 }
 
-namespace {
-
-// Few numbers, each a long sum: the sums are cut into fixed pieces, made side
-// by side and added in their order.
-constexpr Index long_sum = 512;
-
-template <class Real>
-void product_of_long_sums(const Factor<Real>& a, const Factor<Real>& b,
-                          View<Real> c, int threads, Precision precision) {
-  const Index pieces = (a.cols() + long_sum - 1) / long_sum;
-  std::vector<MatrixOf<Real>> sums(pieces);
-  parallel_for(pieces, threads, [&](Index i) {
-    const Index begin = i * long_sum;
-    const Index count = std::min(long_sum, a.cols() - begin);
-    sums[i].resize(c.rows(), c.cols());
-    gemm(cols_of(a, begin, count), rows_of(b, begin, count), view(sums[i]),
-         Into::overwrite, precision);
-  });
-  parallel_for(c.rows(), threads, [&](Index row) {
-    c.row(row) = sums[0].row(row);
-    for (Index i = 1; i < pieces; ++i) c.row(row) += sums[i].row(row);
-  });
+WithoutTiles::WithoutTiles() : before_(tiles_forbidden) {
+  tiles_forbidden = true;
 }
-
-}  // namespace
-
-namespace {
-
-// As few tiles of at most so many rows and columns as there must be, of nearly
-// equal size; their columns begin at multiples of 16.
-struct Tiling {
-  Index down, across, rows, cols;
-
-  Tiling(Index height, Index width, Index most_rows, Index most_cols) {
-    const auto pieces = [](Index size, Index most) {
-      return std::max<Index>(1, (size + most - 1) / most);
-    };
-    rows = (height + pieces(height, most_rows) - 1) / pieces(height, most_rows);
-    cols = (width + pieces(width, most_cols) - 1) / pieces(width, most_cols);
-    cols = (cols + 15) / 16 * 16;
-    down = pieces(height, std::max<Index>(1, rows));
-    across = pieces(width, std::max<Index>(1, cols));
-  }
-
-  Index count() const { return down * across; }
-  Block of(Index tile, Index height, Index width) const {
-    const Index i = tile / across * rows, j = tile % across * cols;
-    return {i, j, std::min(rows, height - i), std::min(cols, width - j)};
-  }
-};
-
-}  // namespace
-
-template <class Real>
-void product_into(Factor<Real> a, Factor<Real> b, View<Real> c, int threads,
-                  Precision precision) {
-  if (!begin_product(a, b, c, Into::overwrite)) return;
-  const Tiling tiling(c.rows(), c.cols(), 256, 384);
-  if (tiling.count() < 4 && a.cols() >= 4 * long_sum) {
-    product_of_long_sums(a, b, c, threads, precision);
-    return;
-  }
-  parallel_for(tiling.count(), threads, [&](Index tile) {
-    const Block at = tiling.of(tile, c.rows(), c.cols());
-    gemm(rows_of(a, at.row, at.rows), cols_of(b, at.col, at.cols), view(c, at),
-         Into::overwrite, precision);
-  });
-}
-
-template <class Real>
-void product_into(Factor<Real> a, const RightFactor<Real>& b, View<Real> c,
-                  int threads) {
-  if (!begin_product(a, b.factor(), c, Into::overwrite)) return;
-  // many rows: wide tiles, as every tile cuts its own rows of A
-  const Tiling tiling = c.rows() >= 512 ? Tiling(c.rows(), c.cols(), 128, 4096)
-                                        : Tiling(c.rows(), c.cols(), 256, 384);
-  parallel_for(tiling.count(), threads, [&](Index tile) {
-    const Block at = tiling.of(tile, c.rows(), c.cols());
-    gemm_columns(rows_of(a, at.row, at.rows), b, at.col, view(c, at),
-                 Into::overwrite);
-  });
-}
-
-template <class Real>
-MatrixOf<Real> product(Factor<Real> a, const RightFactor<Real>& b,
-                       int threads) {
-  MatrixOf<Real> c(a.rows(), b.factor().cols());
-  product_into(a, b, view(c), threads);
-  return c;
-}
-
-template <class Real>
-MatrixOf<Real> product(Factor<Real> a, Factor<Real> b, int threads) {
-  MatrixOf<Real> c(a.rows(), b.cols());
-  product_into(a, b, view(c), threads);
-  return c;
-}
+WithoutTiles::~WithoutTiles() { tiles_forbidden = before_; }
 
 template void gemm(Factor<float>, Factor<float>, View<float>, Into, Precision);
 template void gemm(Factor<double>, Factor<double>, View<double>, Into,
@@ -318,18 +272,13 @@ template class RightFactor<double>;
 template void gemm(Factor<float>, const RightFactor<float>&, View<float>, Into);
 template void gemm(Factor<double>, const RightFactor<double>&, View<double>,
                    Into);
-template void product_into(Factor<float>, Factor<float>, View<float>, int,
-                           Precision);
-template void product_into(Factor<double>, Factor<double>, View<double>, int,
-                           Precision);
-template void product_into(Factor<float>, const RightFactor<float>&,
-                           View<float>, int);
-template void product_into(Factor<double>, const RightFactor<double>&,
-                           View<double>, int);
-template MatrixOf<float> product(Factor<float>, const RightFactor<float>&, int);
-template MatrixOf<double> product(Factor<double>, const RightFactor<double>&,
-                                  int);
-template MatrixOf<float> product(Factor<float>, Factor<float>, int);
-template MatrixOf<double> product(Factor<double>, Factor<double>, int);
+template void gemm_columns(const Factor<float>&, const RightFactor<float>&,
+                           Index, View<float>, Into);
+template void gemm_columns(const Factor<double>&, const RightFactor<double>&,
+                           Index, View<double>, Into);
+template void gemm_cutting(const Factor<float>&, const Factor<float>&,
+                           View<float>, bool, Precision);
+template void gemm_cutting(const Factor<double>&, const Factor<double>&,
+                           View<double>, bool, Precision);
 
 }  // namespace lipscope

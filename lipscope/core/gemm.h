@@ -46,14 +46,30 @@ enum class Precision {
 /// C ← A B, or C ← C + A B, on the calling thread alone: through Eigen for
 /// double; for float through oneDNN, or by bf16 tiles where the CPU has them
 /// and the product is large enough to gain. C must not overlap A or B.
+///
+/// The bits depend on the numbers and on the shapes, not on where the matrices
+/// stand in memory. They may depend on the number of rows: for products whose
+/// rows belong to different sequences, use one of those below.
 enum class Into { overwrite, add };
 template <class Real>
 void gemm(Factor<Real> a, Factor<Real> b, View<Real> c,
           Into into = Into::overwrite, Precision precision = Precision::full);
 
+// The promise of all that follows: a row of the product depends on the same row
+// of the left factor and on the right factor alone, to the last bit. It does
+// not depend on how many rows there are, on the place of the row among them, on
+// the number of threads, or on where the matrices stand in memory. What is
+// measured for one sequence is therefore the same whichever sequences share its
+// products.
+//
+// It holds by construction: bf16 tiles and panels (core/bf16_tiles.h,
+// core/panels.h) both make every number in an order of their own, and which of
+// the two makes it depends on the right factor and the precision alone.
+
 /// A right factor that many products share, made ready once: cut into tiles
-/// where the CPU has them. It reads what it was made from no later than then,
-/// or for as long as it lives: keep that as it is.
+/// where the CPU has them, into panels otherwise. Keep what it was made from as
+/// it is for as long as the factor lives: where panels would take too much
+/// memory, they are cut from it at every product.
 template <class Real>
 class RightFactor {
  public:
@@ -64,40 +80,55 @@ class RightFactor {
     return {{data_, rows_, cols_, Eigen::OuterStride<>(stride_)}, transposed_};
   }
   /// The tiles, or nothing.
-  const std::uint16_t* tiles() const { return tiles_.get(); }
+  const std::uint16_t* tiles() const {
+    return static_cast<const std::uint16_t*>(tiles_.get());
+  }
+  /// The panels, or nothing.
+  const Real* panels() const { return static_cast<const Real*>(panels_.get()); }
   Precision precision() const { return precision_; }
 
  private:
   struct Free {
-    void operator()(std::uint16_t* p) const;
+    void operator()(void* p) const;
   };
   const Real* data_ = nullptr;  // what it was made from
   Index rows_ = 0, cols_ = 0, stride_ = 0;
   bool transposed_ = false;
   Precision precision_ = Precision::full;
-  std::unique_ptr<std::uint16_t, Free> tiles_;
+  std::unique_ptr<void, Free> tiles_, panels_;
 };
 
-/// C ← A B, or C ← C + A B, as above.
+/// C ← A B, or C ← C + A B, on the calling thread alone.
 template <class Real>
 void gemm(Factor<Real> a, const RightFactor<Real>& b, View<Real> c,
           Into into = Into::overwrite);
 
-/// A B in fixed tiles, as below.
+/// A B, made piece by piece on several threads (0: all cores).
 template <class Real>
 MatrixOf<Real> product(Factor<Real> a, const RightFactor<Real>& b, int threads);
 template <class Real>
 void product_into(Factor<Real> a, const RightFactor<Real>& b, View<Real> c,
                   int threads);
 
-/// A B in tiles of a fixed size, each made by one thread: the same bits for any
-/// number of threads.
+/// The same, for a right factor that is cut for this product.
 template <class Real>
 MatrixOf<Real> product(Factor<Real> a, Factor<Real> b, int threads);
-
-/// The same, written into C (overwriting it).
 template <class Real>
 void product_into(Factor<Real> a, Factor<Real> b, View<Real> c, int threads,
                   Precision precision = Precision::full);
+
+/// While one lives, products and right factors are made as on a CPU without
+/// tiles: for tests, and to compare with other machines. Make it and end it
+/// while no other thread multiplies.
+class WithoutTiles {
+ public:
+  WithoutTiles();
+  ~WithoutTiles();
+  WithoutTiles(const WithoutTiles&) = delete;
+  WithoutTiles& operator=(const WithoutTiles&) = delete;
+
+ private:
+  bool before_;
+};
 
 }  // namespace lipscope
