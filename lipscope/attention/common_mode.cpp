@@ -8,63 +8,67 @@
 namespace lipscope {
 
 template <class Real>
-CommonMode<Real>::CommonMode(ConstView<Real> query, ConstView<Real> value,
-                             ConstView<Real> output,
+CommonMode<Real>::CommonMode(Factors factors,
                              std::vector<MatrixOf<Real>> covariances,
                              Index sequences, int threads)
-    : query_(query),
-      value_(value),
-      output_(output),
+    : factors_(factors),
       covariances_(std::move(covariances)),
       sequences_(sequences),
       threads_(threads) {}
 
 template <class Real>
 Index CommonMode<Real>::rows() const {
-  return sequences_ * (output_.size() > 0 ? output_.cols() : value_.cols());
+  return sequences_ *
+         (factors_.mix ? factors_.mix->factor().cols() : factors_.values);
 }
 
 template <class Real>
 Index CommonMode<Real>::cols() const {
-  return sequences_ * value_.rows();
+  return sequences_ * factors_.project->factor().rows();
 }
 
 template <class Real>
 VectorOf<Real> CommonMode<Real>::apply(const VectorOf<Real>& v) const {
-  const ConstView<Real> shift = unflatten(v, sequences_, value_.rows());
-  MatrixOf<Real> y = product(as_is(shift), as_is(value_), threads_);
+  const ConstView<Real> shift = unflatten(v, sequences_, v.size() / sequences_);
+  const MatrixOf<Real> projected =
+      product(as_is(shift), *factors_.project, threads_);
+  MatrixOf<Real> y = projected.rightCols(factors_.values);
   if (!covariances_.empty()) {
-    const MatrixOf<Real> q = product(as_is(shift), as_is(query_), threads_);
     const Index heads = static_cast<Index>(covariances_.size()) / sequences_;
-    const Index k = q.cols() / heads, w = y.cols() / heads;
+    const Index k = factors_.queries / heads, w = factors_.values / heads;
     for (Index s = 0; s < sequences_; ++s)
-      for (Index h = 0; h < heads; ++h)
-        y.row(s).segment(h * w, w) +=
-            q.row(s).segment(h * k, k) * covariances_[s * heads + h];
+      for (Index h = 0; h < heads; ++h) {
+        const VectorOf<Real> q = projected.row(s).segment(h * k, k);
+        const VectorOf<Real> moved =
+            covariances_[s * heads + h].transpose() * q;
+        y.row(s).segment(h * w, w) += moved.transpose();
+      }
   }
-  if (output_.size() == 0) return flatten(y);
-  return flatten(product(as_is(y), as_is(output_), threads_));
+  if (!factors_.mix) return flatten(y);
+  return flatten(product(as_is(y), *factors_.mix, threads_));
 }
 
 template <class Real>
 VectorOf<Real> CommonMode<Real>::apply_adjoint(const VectorOf<Real>& u) const {
   // the lines of apply, transposed and in reverse
-  const ConstView<Real> g = unflatten(u, sequences_, rows() / sequences_);
-  const MatrixOf<Real> gy =
-      output_.size() == 0 ? MatrixOf<Real>(g)
-                          : product(as_is(g), transposed(output_), threads_);
-  MatrixOf<Real> gx = product(as_is(gy), transposed(value_), threads_);
+  const ConstView<Real> g = unflatten(u, sequences_, u.size() / sequences_);
+  const MatrixOf<Real> gy = factors_.unmix
+                                ? product(as_is(g), *factors_.unmix, threads_)
+                                : MatrixOf<Real>(g);
+  MatrixOf<Real> projected =
+      MatrixOf<Real>::Zero(sequences_, factors_.unproject->factor().rows());
+  projected.rightCols(factors_.values) = gy;
   if (!covariances_.empty()) {
     const Index heads = static_cast<Index>(covariances_.size()) / sequences_;
-    const Index k = query_.cols() / heads, w = gy.cols() / heads;
-    MatrixOf<Real> gq(sequences_, query_.cols());
+    const Index k = factors_.queries / heads, w = factors_.values / heads;
     for (Index s = 0; s < sequences_; ++s)
-      for (Index h = 0; h < heads; ++h)
-        gq.row(s).segment(h * k, k) = gy.row(s).segment(h * w, w) *
-                                      covariances_[s * heads + h].transpose();
-    gx += product(as_is(gq), transposed(query_), threads_);
+      for (Index h = 0; h < heads; ++h) {
+        const VectorOf<Real> moved = gy.row(s).segment(h * w, w);
+        const VectorOf<Real> q = covariances_[s * heads + h] * moved;
+        projected.row(s).segment(h * k, k) = q.transpose();
+      }
   }
-  return flatten(gx);
+  return flatten(product(as_is(projected), *factors_.unproject, threads_));
 }
 
 template <class Real>

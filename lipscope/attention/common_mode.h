@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "lipscope/core/gemm.h"
 #include "lipscope/operators/linear_operator.h"
 
 namespace lipscope {
@@ -18,11 +19,17 @@ namespace lipscope {
 template <class Real>
 class CommonMode final : public LinearOperator<Real> {
  public:
-  /// Borrowed: W_Q and W_V of all heads side by side, [d×H·k] and [d×H·w], and
-  /// W_O [H·w×e], which may be empty. C [k×w] for each head of each sequence,
-  /// or none at all where the queries' part is left out.
-  CommonMode(ConstView<Real> query, ConstView<Real> value,
-             ConstView<Real> output, std::vector<MatrixOf<Real>> covariances,
+  /// What a layer multiplies with, borrowed: the projections of all heads side
+  /// by side, W_Q [d×H·k] first and W_V [d×H·w] last, as they stand and
+  /// transposed; and the same of W_O [H·w×e], or nothing.
+  struct Factors {
+    const RightFactor<Real>*project, *unproject, *mix, *unmix;
+    Index queries, values;  ///< H·k and H·w
+  };
+
+  /// C [k×w] for each head of each sequence, or none at all where the queries'
+  /// part is left out.
+  CommonMode(Factors factors, std::vector<MatrixOf<Real>> covariances,
              Index sequences, int threads);
 
   Index rows() const override;
@@ -31,7 +38,7 @@ class CommonMode final : public LinearOperator<Real> {
   VectorOf<Real> apply_adjoint(const VectorOf<Real>& u) const override;
 
  private:
-  ConstView<Real> query_, value_, output_;
+  Factors factors_;
   std::vector<MatrixOf<Real>> covariances_;
   Index sequences_;
   int threads_;

@@ -7,10 +7,31 @@
 namespace lipscope {
 namespace {
 
+// Σ_i of term(i), in an order that depends on the length alone. Eigen's depends
+// on where a row stands in memory, and with it on the rows above.
+template <class Real, class Term>
+Real sum_of(Index size, const Term& term) {
+  constexpr Index lanes = 32;
+  Real sums[lanes] = {};
+  Index i = 0;
+  for (; i + lanes <= size; i += lanes)
+    for (Index k = 0; k < lanes; ++k) sums[k] += term(i + k);
+  for (Index k = 0; i + k < size; ++k) sums[k] += term(i + k);
+  for (Index half = lanes / 2; half > 0; half /= 2)
+    for (Index k = 0; k < half; ++k) sums[k] += sums[k + half];
+  return sums[0];
+}
+
+// each row less its mean
 template <class Real>
 void centre(MatrixOf<Real>& x) {
-  const VectorOf<Real> mean = x.rowwise().mean();
-  x.colwise() -= mean;
+  const Index d = x.cols();
+  for (Index r = 0; r < x.rows(); ++r) {
+    Real* row = x.data() + r * d;
+    const Real mean =
+        sum_of<Real>(d, [&](Index i) { return row[i]; }) / static_cast<Real>(d);
+    for (Index i = 0; i < d; ++i) row[i] -= mean;
+  }
 }
 
 void require_finite(const char* what, const Vector& v) {
@@ -55,11 +76,14 @@ auto LayerNorm<Real>::state_at(const MatrixOf<Real>& x) const -> State {
   require(x.allFinite(), "norm: the tokens are not all finite");
   State s{x, {}};
   if (centred_) centre(s.u);
-  s.shrink =
-      (s.u.rowwise().squaredNorm().array() / static_cast<Real>(x.cols()) +
-       epsilon_)
-          .sqrt()
-          .inverse();
+  s.shrink.resize(x.rows());
+  for (Index r = 0; r < x.rows(); ++r) {
+    const Real* row = s.u.data() + r * x.cols();
+    const Real squares =
+        sum_of<Real>(x.cols(), [&](Index i) { return row[i] * row[i]; });
+    s.shrink[r] =
+        1 / std::sqrt(squares / static_cast<Real>(x.cols()) + epsilon_);
+  }
   if (!s.shrink.allFinite() || (s.shrink.array() == 0).any())
     throw RunError("norm: the variance overflows; the tokens are too large");
   s.u.array().colwise() *= s.shrink.array();
@@ -106,10 +130,16 @@ class LayerNorm<Real>::Jacobian final : public LinearOperator<Real> {
  private:
   // t ↦ (t − u ⟨u, t⟩/D)/√(σ² + ε), token by token
   void shrink(MatrixOf<Real>& t) const {
-    const VectorOf<Real> along =
-        at_.u.cwiseProduct(t).rowwise().sum() / static_cast<Real>(at_.u.cols());
-    t -= along.asDiagonal() * at_.u;
-    t.array().colwise() *= at_.shrink.array();
+    const Index d = t.cols();
+    for (Index r = 0; r < t.rows(); ++r) {
+      const Real* u = at_.u.data() + r * d;
+      Real* row = t.data() + r * d;
+      const Real along =
+          sum_of<Real>(d, [&](Index i) { return u[i] * row[i]; }) /
+          static_cast<Real>(d);
+      for (Index i = 0; i < d; ++i)
+        row[i] = (row[i] - along * u[i]) * at_.shrink[r];
+    }
   }
 
   const LayerNorm& map_;

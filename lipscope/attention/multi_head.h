@@ -32,7 +32,8 @@ struct AttentionOptions {
   std::vector<Index> seen = {};
   int threads = 0;  ///< 0: all cores
   /// Bytes that a Jacobian may keep of attention weights; beyond them they are
-  /// rebuilt tile by tile at every product. 0: a quarter of the machine's.
+  /// rebuilt tile by tile at every product. 0: a quarter of the machine's. Kept
+  /// and rebuilt weights have the same bits, and so has all that follows.
   std::uint64_t memory = 0;
 };
 
@@ -43,7 +44,8 @@ struct AttentionOptions {
 ///
 /// with P_h as its kind says. Several sequences stacked in X do not see each
 /// other: the Jacobian is block-diagonal, and their projections share a
-/// product.
+/// product. What comes out for a sequence has the same bits as if it were alone
+/// (the promise of core/gemm.h).
 ///
 /// Dot-product and untied L2 attention have unbounded Jacobians: a norm
 /// measured here speaks of the point, or of a stated ball, never of the map.

@@ -164,12 +164,15 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
         covariances[slot] = heads_[slot]->mean_covariance();
       });
     }
-    const CommonMode<Real> mode(
-        view(map_.projection_, {0, 0, d, heads * k}),
-        view(map_.projection_,
-             {0, map_.projection_.cols() - heads * w, d, heads * w}),
-        view(map_.output_), std::move(covariances), map_.options_.sequences,
-        map_.options_.threads);
+    const bool mixes = map_.output_.size() > 0;
+    const CommonMode<Real> mode({.project = &map_.project_,
+                                 .unproject = &map_.unproject_,
+                                 .mix = mixes ? &map_.mix_ : nullptr,
+                                 .unmix = mixes ? &map_.unmix_ : nullptr,
+                                 .queries = heads * k,
+                                 .values = heads * w},
+                                std::move(covariances), map_.options_.sequences,
+                                map_.options_.threads);
     const MatrixOf<Real> shifts =
         most_stretched_shift(mode, map_.options_.sequences);
 

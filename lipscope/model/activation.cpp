@@ -90,15 +90,25 @@ Piece<Real> evaluate(Activation activation, const Numbers<Real>& x) {
 // entries that stay in cache with their temporaries
 constexpr Index piece = 2048;
 
+// These entries, and zeros up to a multiple of 16. Eigen's functions differ in
+// their last bits between whole packets and what is left over, and what is left
+// over depends on the number of entries: there must be nothing left.
+template <class Real>
+Numbers<Real> padded(const Real* entries, Index count) {
+  Numbers<Real> whole((count + 15) / 16 * 16);
+  whole.head(count) = Eigen::Map<const Numbers<Real>>(entries, count);
+  whole.tail(whole.size() - count).setZero();
+  return whole;
+}
+
 // x ↦ f(x), piece by piece
 template <class Real, class F>
 void for_each_piece(MatrixOf<Real>& x, int threads, const F& f) {
   const Index pieces = (x.size() + piece - 1) / piece;
   parallel_for(pieces, pieces < 16 ? 1 : threads, [&](Index i) {
-    const Index begin = i * piece;
-    Eigen::Map<Numbers<Real>> entries(x.data() + begin,
-                                      std::min(piece, x.size() - begin));
-    entries = f(entries);
+    const Index begin = i * piece, count = std::min(piece, x.size() - begin);
+    Eigen::Map<Numbers<Real>>(x.data() + begin, count) =
+        f(padded(x.data() + begin, count)).head(count);
   });
 }
 
@@ -158,10 +168,11 @@ void activate_with_slopes(Activation activation, std::span<Real> x,
   const Index size = static_cast<Index>(x.size());
   for (Index begin = 0; begin < size; begin += piece) {
     const Index count = std::min(piece, size - begin);
-    Eigen::Map<Numbers<Real>> entries(x.data() + begin, count);
-    const Piece<Real> both = evaluate<Real>(activation, entries);
-    entries = both.value;
-    Eigen::Map<Numbers<Real>>(slopes.data() + begin, count) = both.slope;
+    const Piece<Real> both =
+        evaluate<Real>(activation, padded<Real>(x.data() + begin, count));
+    Eigen::Map<Numbers<Real>>(x.data() + begin, count) = both.value.head(count);
+    Eigen::Map<Numbers<Real>>(slopes.data() + begin, count) =
+        both.slope.head(count);
   }
 }
 
