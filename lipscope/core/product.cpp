@@ -90,8 +90,7 @@ void product_into(Factor<Real> a, Factor<Real> b, View<Real> c, int threads,
     product_of_long_sums(a, b, c, threads, by_tiles, precision);
     return;
   }
-  // many rows to a tile, as every tile cuts its own columns of B
-  const Tiling tiling(c.rows(), c.cols(), 1024, 384);
+  const Tiling tiling(c.rows(), c.cols(), 256, 384);
   parallel_for(tiling.count(), threads, [&](Index tile) {
     const Block at = tiling.of(tile, c.rows(), c.cols());
     gemm_cutting(rows_of(a, at.row, at.rows), cols_of(b, at.col, at.cols),

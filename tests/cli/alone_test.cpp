@@ -57,15 +57,15 @@ TEST(Windows, AreMeasuredAsIfEachWereAlone) {
     config.head_width = 25;
     config.mlp_width = 150;
     const test::Folder folder;
-    test::write_model(folder / "model", config,
-                      test::random_tensors(config, 3));
+    const test::TemporaryFolder model;
+    test::write_model(model.path(), config, test::random_tensors(config, 3));
     std::ofstream ids(folder / "ids");
     for (int i = 0; i < 100; ++i) ids << (7 * i * i + 5 * i) % 20 << " ";
     ids.close();
     for (const std::string options : {"", " --map block --enclose 1.3",
                                       " --heads each --layers 1 --memory 1K"})
-      expect_one_answer((folder / "model") + " --ids " + (folder / "ids") +
-                        options);
+      expect_one_answer(std::string(model.path()) + " --ids " +
+                        (folder / "ids") + options);
   }
 }
 
