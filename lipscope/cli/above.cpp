@@ -1,7 +1,6 @@
 #include "lipscope/cli/above.h"
 
-#include <cmath>
-
+#include "lipscope/cli/numbers.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/theory/layer_bounds.h"
 
@@ -27,10 +26,11 @@ TokenSet tokens_within(const std::string& radius, const Subject& subject,
           subject.name, layer.value_or(0)));
     return {norm_layer_radius(*norm), norm};
   }
-  const double R = parse_number<double>(radius, "--radius");
-  if (!(R > 0.0) || !std::isfinite(R))
-    throw InputError(fmt::format("--radius {}: a radius is positive", radius));
-  return {R, {}};
+  const std::optional<double> R = finite_number_in(radius);
+  if (!R || *R <= 0.0)
+    throw InputError(fmt::format(
+        "--radius {}: expected a finite number above 0, or ln", radius));
+  return {*R, {}};
 }
 
 TokenSet tokens_ahead(const Subject& subject, Kind kind,

@@ -11,9 +11,12 @@
 #include "lipscope/cli/bounds_table.h"
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/conclusion.h"
+#include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
+#include "lipscope/cli/output_files.h"
 #include "lipscope/cli/progress.h"
 #include "lipscope/cli/question.h"
+#include "lipscope/cli/token_memory.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/parallel.h"
 #include "lipscope/report/findings.h"
@@ -50,10 +53,11 @@ void declare(CLI::App& app, Options& o) {
   declare_token_set(app, o.source);
   declare_selection(app, o.selection);
   app.add_option("--seed", o.source.seed, "of random weights")
+      ->transform(seed_number())
       ->capture_default_str()
       ->group("How");
   app.add_option("--threads", o.threads, "0: all cores")
-      ->check(CLI::Range(0, 4096))
+      ->transform(whole_number(0, 4096))
       ->capture_default_str()
       ->group("How");
   declare_output(app, o.output);
@@ -84,6 +88,7 @@ class Bounding final {
                     : "everywhere";
     refuse_what_is_unknown(unlimited);
     witness_ = unlimited && radius_ == "everywhere" && attention();
+    if (witness_) require_token_memory(lengths_, 1, subject_, selection_);
   }
 
   int run() {
@@ -426,7 +431,10 @@ class Bounding final {
 Run bound_command(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   declare(app, *options);
-  return [options] { return Bounding(*options).run(); };
+  return [options] {
+    files_of(options->source, options->output).check(options->output.force);
+    return Bounding(*options).run();
+  };
 }
 
 }  // namespace lipscope::cli

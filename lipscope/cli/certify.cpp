@@ -10,7 +10,9 @@
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/fingerprint.h"
+#include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
+#include "lipscope/cli/output_files.h"
 #include "lipscope/cli/progress.h"
 #include "lipscope/cli/text_piece.h"
 #include "lipscope/control/certifier.h"
@@ -20,6 +22,7 @@
 #include "lipscope/report/findings.h"
 #include "lipscope/train/model_folder.h"
 #include "lipscope/train/model_stack.h"
+#include "lipscope/train/training_memory.h"
 
 namespace lipscope::cli {
 namespace {
@@ -60,36 +63,37 @@ void declare(CLI::App& app, Options& o) {
   declare_text_piece(app, o.text);
   app.add_option("--positions", o.positions,
                  "so many, from the beginning on; 0: all")
-      ->check(CLI::Range(Index{0}, Index{1} << 40))
+      ->transform(whole_number(0, Index{1} << 40))
       ->capture_default_str();
   app.add_option("--radii", o.radii,
                  "radii at which positions are counted, separated by commas")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber)
+      ->transform(positive_number())
       ->capture_default_str();
 
   const char* group = "Attack";
   app.add_option("--targets", o.attack.targets,
                  "other characters tried, the nearest first; 0: no attack")
-      ->check(CLI::Range(0, 100000))
+      ->transform(whole_number(0, 100000))
       ->capture_default_str()
       ->group(group);
   app.add_option("--restarts", o.attack.restarts,
                  "more starts, at random changes")
-      ->check(CLI::Range(0, 100000))
+      ->transform(whole_number(0, 100000))
       ->capture_default_str()
       ->group(group);
   app.add_option("--iterations", o.attack.iterations,
                  "linearisations of a start, at most")
-      ->check(CLI::Range(1, 100000))
+      ->transform(whole_number(1, 100000))
       ->capture_default_str()
       ->group(group);
   app.add_option("--seed", o.attack.seed, "of the restarts")
+      ->transform(seed_number())
       ->capture_default_str()
       ->group(group);
   app.add_option("--threads", o.threads,
                  "0: all cores; the numbers do not depend on it")
-      ->check(CLI::Range(0, 4096))
+      ->transform(whole_number(0, 4096))
       ->capture_default_str()
       ->group(group);
   declare_output(app, o.output);
@@ -203,6 +207,7 @@ class Certifying final {
       throw InputError(
           "certify: this model is an LSTM; radii are proved for attention "
           "(dot, l2, contractive-l2)");
+    require_model_memory(config, sizeof(double), "certify");
     return config;
   }
 
@@ -289,7 +294,14 @@ class Certifying final {
 Run certify_command(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   declare(app, *options);
-  return [options] { return Certifying(*options).run(); };
+  return [options] {
+    OutputFiles files;
+    files.reads(options->folder, "DIR");
+    files.reads(options->text.text, "--text");
+    files.writes(options->output.out, "--out", OutputKind::records);
+    files.check(options->output.force);
+    return Certifying(*options).run();
+  };
 }
 
 }  // namespace lipscope::cli

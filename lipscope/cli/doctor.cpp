@@ -17,6 +17,7 @@
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/machine.h"
+#include "lipscope/cli/numbers.h"
 #include "lipscope/cli/terminal.h"
 #include "lipscope/core/gemm_peak.h"
 #include "lipscope/core/parallel.h"
@@ -174,7 +175,7 @@ Run doctor_command(CLI::App& app) {
       "and test\nthe identities that every number rests on. Takes a few "
       "seconds; exit code 1 if\nan identity fails.");
   app.add_option("--threads", options->threads, "0: all cores")
-      ->check(CLI::Range(0, 4096))
+      ->transform(whole_number(0, 4096))
       ->capture_default_str();
   app.add_flag("--json", options->json, "print one JSON object");
   return [options] { return run(*options); };

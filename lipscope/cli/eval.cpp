@@ -5,11 +5,13 @@
 #include <numbers>
 
 #include "lipscope/cli/commands.h"
+#include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/text_piece.h"
 #include "lipscope/io/json_text.h"
 #include "lipscope/io/sha256.h"
 #include "lipscope/train/model_folder.h"
+#include "lipscope/train/training_memory.h"
 
 namespace lipscope::cli {
 namespace {
@@ -30,13 +32,14 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("DIR", o.folder, "what lipscope train made")->required();
   declare_text_piece(app, o.text);
   app.add_option("--threads", o.threads, "0: all cores")
-      ->check(CLI::Range(0, 4096))
+      ->transform(whole_number(0, 4096))
       ->capture_default_str();
   app.add_flag("--json", o.json, "print a JSON object");
 }
 
 int run(const Options& o) {
   const ModelDescription description = read_description(o.folder);
+  require_model_memory(description.config, sizeof(float), o.folder);
   LanguageModel<float> model(description.config);
   const std::filesystem::path file =
       std::filesystem::path(o.folder) / "model.safetensors";

@@ -13,7 +13,9 @@
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/inverted_table.h"
+#include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
+#include "lipscope/cli/output_files.h"
 #include "lipscope/cli/points.h"
 #include "lipscope/cli/progress.h"
 #include "lipscope/cli/question.h"
@@ -83,23 +85,23 @@ void declare(CLI::App& app, Options& o) {
 
   const char* group = "The inversion";
   app.add_option("--scale", o.scale, "c; below 1 for contractive-l2")
-      ->check(CLI::PositiveNumber)
+      ->transform(positive_number())
       ->capture_default_str()
       ->group(group);
   app.add_option("--depth", o.depth,
                  "so many blocks one after the other, all with these weights")
-      ->check(CLI::Range(1, 1000))
+      ->transform(whole_number(1, 1000))
       ->capture_default_str()
       ->group(group);
   app.add_option("--tolerance", o.invert.tolerance,
                  "done when the error bound, or without one the step, is below "
                  "this times max(1, |Y|)")
-      ->check(CLI::PositiveNumber)
+      ->transform(positive_number())
       ->capture_default_str()
       ->group(group);
   app.add_option("--max-iterations", o.invert.max_iterations,
                  "of each block, before giving up")
-      ->check(CLI::Range(1, 100000000))
+      ->transform(whole_number(1, 100000000))
       ->capture_default_str()
       ->group(group);
   declare_effort(app, o.strict, o.source.seed, o.threads, group);
@@ -110,12 +112,12 @@ void declare(CLI::App& app, Options& o) {
                "series with random signs; needs a proved contraction")
       ->group(volume);
   app.add_option("--probes", o.series.probes, "vectors of random signs")
-      ->check(CLI::Range(2, 1000000))
+      ->transform(whole_number(2, 1000000))
       ->capture_default_str()
       ->group(volume);
   app.add_option("--truncation", o.series.truncation,
                  "what may be cut off the series")
-      ->check(CLI::PositiveNumber)
+      ->transform(positive_number())
       ->capture_default_str()
       ->group(volume);
 
@@ -425,6 +427,10 @@ Run invert_command(CLI::App& app) {
   declare(app, *options);
   return [options, &app] {
     const Options& o = *options;
+    OutputFiles files = files_of(o.source, o.output);
+    files.writes(o.save_input, "--save-input", OutputKind::matrix);
+    files.writes(o.trained.save_output, "--save-output", OutputKind::matrix);
+    files.check(o.output.force);
     if (o.source.kind != "auto" || !is_trained(o.source.model)) {
       refuse_trained(app);
       return Inverting(o).run();

@@ -28,6 +28,7 @@
 #include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/help.h"
 #include "lipscope/cli/interrupt.h"
+#include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/nearest_word.h"
@@ -118,6 +119,8 @@ int main(int argc, char** argv) {
     CLI::App* sub = app.add_subcommand(name, summary);
     sub->set_help_flag("-h,--help", "print this, and no more");
     Run run = declare(*sub);
+    for (CLI::Option* option : sub->get_options())
+      if (option->get_items_expected_max() > 0) option->check(not_empty());
     summaries[name] = summary;
     commands.push_back({sub, std::move(run)});
   };

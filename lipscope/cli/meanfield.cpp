@@ -13,13 +13,16 @@
 #include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/fingerprint.h"
 #include "lipscope/cli/meanfield_table.h"
+#include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
+#include "lipscope/cli/output_files.h"
 #include "lipscope/cli/points.h"
 #include "lipscope/cli/progress.h"
 #include "lipscope/cli/question.h"
 #include "lipscope/cli/selection.h"
 #include "lipscope/cli/solver.h"
 #include "lipscope/cli/subject.h"
+#include "lipscope/cli/token_memory.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/io/npy.h"
 #include "lipscope/report/findings.h"
@@ -69,13 +72,13 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--step", o.step,
                  "how far the tokens are really moved for the W2 ratio, as a "
                  "part of the longest token; 0: not at all")
-      ->check(CLI::Range(0.0, 1.0))
+      ->transform(number_between(0.0, 1.0))
       ->capture_default_str()
       ->group(group);
   app.add_option("--duplicate", o.duplicate,
                  "also list every token K times, with its share of the mass, "
                  "and measure that")
-      ->check(CLI::Range(Index{2}, Index{64}))
+      ->transform(whole_number(2, 64))
       ->type_name("K")
       ->group(group);
   auto* optimise =
@@ -86,11 +89,11 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--move-atoms", o.move_atoms,
                  "let the tokens move as well, within this radius")
       ->needs(optimise)
-      ->check(CLI::PositiveNumber)
+      ->transform(positive_number())
       ->type_name("R")
       ->group(group);
   app.add_option("--restarts", o.restarts, "random starts of --optimise-masses")
-      ->check(CLI::Range(0, 100000))
+      ->transform(whole_number(0, 100000))
       ->capture_default_str()
       ->group(group);
 
@@ -155,6 +158,12 @@ class Meanfield final {
     if (o_.optimise_masses && selection_.mask == Mask::causal)
       throw InputError(
           "--optimise-masses: masses are optimised without a mask only");
+    // every two tokens are joined where W2 is solved; under a mask each
+    // position is by itself
+    if (selection_.mask == Mask::none && o_.step > 0)
+      for (const Group& group : points_.groups())
+        require_pair_memory(group.n * std::max<Index>(1, o_.duplicate), 64,
+                            "the distance W2 between two clouds of");
     o_.solver.seed = o_.source.seed;
     o_.solver.keep_going = [this](int step) {
       progress_.show(done_, doing_, step, o_.solver.max_steps);
@@ -473,7 +482,14 @@ class Meanfield final {
 Run meanfield_command(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   declare(app, *options);
-  return [options] { return Meanfield(*options).run(); };
+  return [options] {
+    OutputFiles files = files_of(options->source, options->output);
+    files.writes(options->save_direction, "--save-direction",
+                 OutputKind::matrix);
+    files.writes(options->save_input, "--save-input", OutputKind::matrix);
+    files.check(options->output.force);
+    return Meanfield(*options).run();
+  };
 }
 
 }  // namespace lipscope::cli

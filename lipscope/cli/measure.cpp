@@ -20,7 +20,9 @@
 #include "lipscope/cli/fingerprint.h"
 #include "lipscope/cli/key.h"
 #include "lipscope/cli/measured_table.h"
+#include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
+#include "lipscope/cli/output_files.h"
 #include "lipscope/cli/points.h"
 #include "lipscope/cli/progress.h"
 #include "lipscope/cli/question.h"
@@ -80,7 +82,7 @@ void declare(CLI::App& app, Options& o) {
       ->group(group);
   app.add_option("--budget", o.budget,
                  "stop after this many seconds with what was found")
-      ->check(CLI::PositiveNumber)
+      ->transform(positive_number())
       ->group(group);
   declare_effort(app, o.strict, o.source.seed, o.solver.threads, group);
 
@@ -89,7 +91,7 @@ void declare(CLI::App& app, Options& o) {
          "bytes that attention weights may take in each precision, e.g. "
          "2G; beyond, they are rebuilt at every product. Default: a "
          "quarter of the machine's")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(byte_size())
       ->type_name("BYTES")
       ->group(group);
 
@@ -460,7 +462,14 @@ class Measuring final {
 Run measure_command(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   declare(app, *options);
-  return [options] { return Measuring(*options).run(); };
+  return [options] {
+    OutputFiles files = files_of(options->source, options->output);
+    files.writes(options->save_direction, "--save-direction",
+                 OutputKind::matrix);
+    files.writes(options->save_input, "--save-input", OutputKind::matrix);
+    files.check(options->output.force);
+    return Measuring(*options).run();
+  };
 }
 
 }  // namespace lipscope::cli

@@ -7,6 +7,7 @@
 
 #include "lipscope/cli/key.h"
 #include "lipscope/cli/machine.h"
+#include "lipscope/cli/record_fields.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/visible_text.h"
 #include "lipscope/io/json_text.h"
@@ -65,13 +66,24 @@ void declare_output(CLI::App& app, OutputOptions& o, bool rows) {
   app.add_flag("--quiet", o.quiet, "no progress bar, no explanations")
       ->group(group);
   declare_view(app, o.view, rows);
+  declare_force(app, o.force);
+}
+
+void declare_force(CLI::App& app, bool& force) {
+  app.add_flag("--force", force,
+               "replace files that are there already and are not of the kind "
+               "that is written; what a command reads is never replaced")
+      ->group("Output");
 }
 
 Records::Records(const OutputOptions& options) : options_(options) {
   if (options.out.empty()) return;
   journal_ = std::make_unique<Journal>(
       options.out,
-      options.resume ? Journal::Mode::resume : Journal::Mode::append);
+      options.resume ? Journal::Mode::resume : Journal::Mode::append,
+      [](const ordered_json& record) {
+        check_fields(record, RecordUse::answer);
+      });
   for (const ordered_json& record : journal_->records()) {
     if (!is_complete(record)) continue;
     answered_.emplace(key_hash(record), record);

@@ -18,12 +18,17 @@ struct OutputOptions {
   bool quiet = false;
   std::string out;  ///< FILE.jsonl
   bool resume = false;
+  bool force = false;
   ViewOptions view;
 };
 
-/// --json, --out, --resume, --quiet, --csv and --wide; with `rows` also --sort
-/// and --top.
+/// --json, --out, --resume, --quiet, --force, --csv and --wide; with `rows`
+/// also
+/// --sort and --top.
 void declare_output(CLI::App& app, OutputOptions& options, bool rows = true);
+
+/// --force: of every command that writes files.
+void declare_force(CLI::App& app, bool& force);
 
 /// Where records go: the journal as each is made, and standard output as JSON
 /// lines or, at the end, as the tables of the command.

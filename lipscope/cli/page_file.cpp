@@ -8,7 +8,9 @@
 #include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/machine.h"
 #include "lipscope/cli/output.h"
+#include "lipscope/cli/output_files.h"
 #include "lipscope/cli/record.h"
+#include "lipscope/cli/record_fields.h"
 #include "lipscope/io/atomic_file.h"
 #include "lipscope/io/journal.h"
 #include "lipscope/report/findings.h"
@@ -27,6 +29,7 @@ void declare_page_file(CLI::App& app, PageFileOptions& o, int least, int most) {
       ->group("Output");
   app.add_flag("--quiet", o.quiet, "do not say where the page is")
       ->group("Output");
+  declare_force(app, o.force);
 }
 
 namespace {
@@ -44,6 +47,11 @@ nlohmann::ordered_json compared_fields(const nlohmann::ordered_json& record) {
 }  // namespace
 
 void write_page_file(const PageFileOptions& o, bool compare) {
+  OutputFiles files;
+  for (const std::string& file : o.files) files.reads(file, "records");
+  files.writes(o.out, "--out", OutputKind::page);
+  files.check(o.force);
+
   Page page({.compare = compare, .machine = this_machine()});
   std::size_t contradictions = 0;
   std::vector<Findings> files;
@@ -51,6 +59,7 @@ void write_page_file(const PageFileOptions& o, bool compare) {
     page.begin_file(file);
     files.emplace_back();
     read_journal(file, [&](nlohmann::ordered_json record) {
+      check_fields(record, RecordUse::shown);
       if (!consistent(record)) ++contradictions;
       if (compare) files.back().push_back(compared_fields(record));
       page.add(std::move(record));

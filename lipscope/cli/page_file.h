@@ -11,6 +11,7 @@ struct PageFileOptions {
   std::vector<std::string> files;
   std::string out;
   bool quiet = false;
+  bool force = false;
 };
 
 /// From `least` to `most` files.

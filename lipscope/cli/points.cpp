@@ -7,6 +7,7 @@
 #include "lipscope/cli/above.h"
 #include "lipscope/cli/fingerprint.h"
 #include "lipscope/cli/fitted_windows.h"
+#include "lipscope/cli/token_memory.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/io/npy.h"
@@ -182,6 +183,7 @@ void Points::use_gaussian(const SourceOptions& o) {
 
 void Points::make_groups(const std::vector<Index>& lengths, Index samples,
                          Index offset) {
+  require_token_memory(lengths, samples, subject_, selection_);
   for (const Index n : lengths) {
     const Index together = std::max<Index>(1, tokens_together / n);
     for (Index first = 0; first < samples; first += together)

@@ -10,6 +10,7 @@
 #include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/fingerprint.h"
 #include "lipscope/cli/fitted_windows.h"
+#include "lipscope/cli/numbers.h"
 #include "lipscope/cli/points.h"
 #include "lipscope/cli/progress.h"
 #include "lipscope/cli/recovered_table.h"
@@ -277,7 +278,7 @@ void declare_trained(CLI::App& app, TrainedOptions& o) {
                  "of a trained folder: how far the activations in --input may "
                  "be from exact ones, in the worst entry [what storing them in "
                  "bf16, f16 or f32 may have done, if all are such numbers]")
-      ->check(CLI::NonNegativeNumber)
+      ->transform(number_not_negative())
       ->group("The inversion");
   app.add_option("--save-output", o.save_output,
                  "of a trained folder: write the last activations, [n, d], to "

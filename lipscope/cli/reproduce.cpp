@@ -12,7 +12,9 @@
 #include "lipscope/cli/fingerprint.h"
 #include "lipscope/cli/key.h"
 #include "lipscope/cli/measured_table.h"
+#include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
+#include "lipscope/cli/output_files.h"
 #include "lipscope/cli/points.h"
 #include "lipscope/cli/progress.h"
 #include "lipscope/cli/subject.h"
@@ -86,15 +88,16 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--steps", o.experiment.steps,
                  "that each model learns, where models learn; 0: as many as "
                  "the size says")
-      ->check(CLI::Range(Index{0}, Index{1} << 30))
+      ->transform(whole_number(0, Index{1} << 30))
       ->capture_default_str()
       ->group(group);
   app.add_option("--seed", o.experiment.seed,
                  "of random weights, tokens and starts")
+      ->transform(seed_number())
       ->capture_default_str()
       ->group(group);
   app.add_option("--threads", o.experiment.threads, "0: all cores")
-      ->check(CLI::Range(0, 4096))
+      ->transform(whole_number(0, 4096))
       ->capture_default_str()
       ->group(group);
   declare_output(app, o.output, false);
@@ -402,6 +405,11 @@ Run reproduce_command(CLI::App& app) {
       print_text(list_of_experiments(screen_width(STDOUT_FILENO)));
       return 0;
     }
+    OutputFiles files;
+    files.reads(options->model, "--model");
+    files.reads(options->text, "--text");
+    files.writes(options->output.out, "--out", OutputKind::records);
+    files.check(options->output.force);
     return Reproducing(*options).run();
   };
 }

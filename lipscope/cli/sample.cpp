@@ -9,10 +9,12 @@
 #include <optional>
 
 #include "lipscope/cli/commands.h"
+#include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/text/utf8.h"
 #include "lipscope/train/model_folder.h"
+#include "lipscope/train/training_memory.h"
 
 namespace lipscope::cli {
 namespace {
@@ -35,15 +37,17 @@ void declare(CLI::App& app, Options& o) {
           "a new line, or a blank, or the first character that the "
           "model knows");
   app.add_option("--length", o.how.length, "characters to write")
-      ->check(CLI::Range(Index{1}, Index{10'000'000}))
+      ->transform(whole_number(1, 10'000'000))
       ->capture_default_str();
   app.add_option("--temperature", o.how.temperature,
                  "below 1 bolder, above 1 wilder; 0: the likeliest each time")
-      ->check(CLI::Range(0.0, 100.0))
+      ->transform(number_between(0.0, 100.0))
       ->capture_default_str();
-  app.add_option("--seed", o.how.seed)->capture_default_str();
+  app.add_option("--seed", o.how.seed)
+      ->transform(seed_number())
+      ->capture_default_str();
   app.add_option("--threads", o.how.threads, "0: all cores")
-      ->check(CLI::Range(0, 4096))
+      ->transform(whole_number(0, 4096))
       ->capture_default_str();
 }
 
@@ -64,6 +68,7 @@ int run(const Options& o) {
   check_utf8(begin);
   const std::vector<int> prompt =
       description.vocabulary.encode(begin, "--prompt");
+  require_model_memory(description.config, sizeof(float), o.folder);
   LanguageModel<float> model(description.config);
   const VectorOf<float> weights = read_weights(
       std::filesystem::path(o.folder) / "model.safetensors", model.layout());

@@ -12,12 +12,15 @@
 #include "lipscope/cli/above.h"
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/conclusion.h"
+#include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
+#include "lipscope/cli/output_files.h"
 #include "lipscope/cli/progress.h"
 #include "lipscope/cli/question.h"
 #include "lipscope/cli/searched_table.h"
 #include "lipscope/cli/selection.h"
 #include "lipscope/cli/subject.h"
+#include "lipscope/cli/token_memory.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/io/npy.h"
 #include "lipscope/report/findings.h"
@@ -55,19 +58,19 @@ void declare(CLI::App& app, Options& o) {
   const char* group = "How hard to try";
   app.add_option("--restarts", o.search.restarts,
                  "random starts, besides the constructions")
-      ->check(CLI::Range(0, 1000000))
+      ->transform(whole_number(0, 1000000))
       ->capture_default_str()
       ->group(group);
   app.add_option("--max-evaluations", o.search.max_evaluations,
                  "of the norm and its gradient, from each start")
-      ->check(CLI::Range(1, 100000000))
+      ->transform(whole_number(1, 100000000))
       ->capture_default_str()
       ->group(group);
   app.add_option("--budget", o.search.budget,
                  "stop after this many seconds with what was found, shared by "
                  "all searches; 0: no limit. What is cut may differ from run "
                  "to run")
-      ->check(CLI::NonNegativeNumber)
+      ->transform(number_not_negative())
       ->capture_default_str()
       ->group(group);
   app.add_flag("--strict", o.strict,
@@ -75,10 +78,11 @@ void declare(CLI::App& app, Options& o) {
       ->group(group);
   app.add_option("--seed", o.source.seed,
                  "of random weights, tokens and directions")
+      ->transform(seed_number())
       ->capture_default_str()
       ->group(group);
   app.add_option("--threads", o.threads, "0: all cores")
-      ->check(CLI::Range(0, 4096))
+      ->transform(whole_number(0, 4096))
       ->capture_default_str()
       ->group(group);
 
@@ -141,6 +145,7 @@ class Searching final {
       throw InputError(fmt::format(
           "--save-direction and --save-input take one search; these are {}",
           total()));
+    require_token_memory(lengths_, 1, subject_, selection_);
     o_.search.norm = parse_norm(selection_.norm);
     o_.search.seed = o_.source.seed;
     // all radii, before hours are spent on the first
@@ -354,7 +359,14 @@ class Searching final {
 Run search_command(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   declare(app, *options);
-  return [options] { return Searching(*options).run(); };
+  return [options] {
+    OutputFiles files = files_of(options->source, options->output);
+    files.writes(options->save_direction, "--save-direction",
+                 OutputKind::matrix);
+    files.writes(options->save_input, "--save-input", OutputKind::matrix);
+    files.check(options->output.force);
+    return Searching(*options).run();
+  };
 }
 
 }  // namespace lipscope::cli

@@ -1,26 +1,28 @@
 #include "lipscope/cli/solver.h"
 
+#include "lipscope/cli/numbers.h"
+
 namespace lipscope::cli {
 
 void declare_solver(CLI::App& app, MeasureOptions& o,
                     const std::string& group) {
   app.add_option("--tolerance", o.tolerance,
                  "done when the relative residual is below this")
-      ->check(CLI::PositiveNumber)
+      ->transform(positive_number())
       ->capture_default_str()
       ->group(group);
   app.add_option("--max-steps", o.max_steps,
                  "Golub-Kahan steps before giving up")
-      ->check(CLI::Range(1, 100000))
+      ->transform(whole_number(1, 100000))
       ->capture_default_str()
       ->group(group);
   app.add_option("--enclose", o.enclose,
                  "go on until 'upper (whp)' is within this factor of 'lower', "
                  "e.g. 1.05")
-      ->check(CLI::Range(1.0 + 1e-6, 1e6))
+      ->transform(number_between(1.0 + 1e-6, 1e6))
       ->group(group);
   app.add_option("--delta", o.delta, "chance with which 'upper (whp)' may fail")
-      ->check(CLI::Range(1e-300, 0.5))
+      ->transform(number_between(1e-300, 0.5))
       ->capture_default_str()
       ->group(group);
 }
@@ -42,10 +44,11 @@ void declare_effort(CLI::App& app, bool& strict, std::uint64_t& seed,
       ->group(group);
   app.add_option("--seed", seed,
                  "of random weights, tokens and starting vectors")
+      ->transform(seed_number())
       ->capture_default_str()
       ->group(group);
   app.add_option("--threads", threads, "0: all cores")
-      ->check(CLI::Range(0, 4096))
+      ->transform(whole_number(0, 4096))
       ->capture_default_str()
       ->group(group);
 }

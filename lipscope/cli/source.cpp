@@ -1,8 +1,10 @@
 #include "lipscope/cli/source.h"
 
-#include <charconv>
+#include <optional>
+#include <type_traits>
 
 #include "lipscope/cli/choice.h"
+#include "lipscope/cli/numbers.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/nearest_word.h"
 
@@ -10,12 +12,16 @@ namespace lipscope::cli {
 
 template <class Number>
 Number parse_number(const std::string& text, const std::string& where) {
-  Number value{};
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || text.empty())
-    throw InputError(fmt::format("{}: '{}' is not a number", where, text));
-  return value;
+  std::optional<Number> value;
+  if constexpr (std::is_integral_v<Number>)
+    value = whole_number_in(text);
+  else
+    value = finite_number_in(text);
+  if (!value)
+    throw InputError(fmt::format(
+        "{}: '{}' is not {}", where, text,
+        std::is_integral_v<Number> ? "a whole number" : "a finite number"));
+  return *value;
 }
 
 template Index parse_number(const std::string&, const std::string&);
@@ -55,7 +61,7 @@ void declare_weights(CLI::App& app, SourceOptions& o) {
   weights->excludes(random);
   model->excludes(weights)->excludes(random);
   app.add_option("--num-heads", o.num_heads, "heads of the layer in --weights")
-      ->check(CLI::PositiveNumber)
+      ->transform(whole_number(1, Index{1} << 20))
       ->group(group);
   auto* kind =
       app.add_option(
@@ -69,16 +75,16 @@ void declare_weights(CLI::App& app, SourceOptions& o) {
   offer(kind, {"auto", "dot", "l2", "l2-untied", "cosine", "sigmoid"});
 
   app.add_option("--tau", o.cosine.tau, "cosine: scale of the scores")
-      ->check(CLI::PositiveNumber)
+      ->transform(positive_number())
       ->capture_default_str()
       ->group(group);
   app.add_option("--nu", o.cosine.nu, "cosine: scale of the values")
-      ->check(CLI::PositiveNumber)
+      ->transform(positive_number())
       ->capture_default_str()
       ->group(group);
   app.add_option("--epsilon", o.cosine.epsilon,
                  "cosine: added to squared lengths")
-      ->check(CLI::PositiveNumber)
+      ->transform(positive_number())
       ->capture_default_str()
       ->group(group);
 }
@@ -127,10 +133,10 @@ void declare_source(CLI::App& app, SourceOptions& o) {
   text->excludes(ids);
   app.add_option("--samples", o.samples,
                  "sequences of each length [10 of a text, otherwise 1]")
-      ->check(CLI::Range(Index{1}, Index{1} << 30))
+      ->transform(whole_number(1, Index{1} << 30))
       ->group(group);
   app.add_option("--offset", o.offset, "tokens of the text to skip")
-      ->check(CLI::NonNegativeNumber)
+      ->transform(whole_number(0, Index{1} << 40))
       ->capture_default_str()
       ->group(group);
   app.add_option("--radius", o.radius,
@@ -175,6 +181,11 @@ std::vector<Index> parse_lengths(const std::string& text) {
         range.size() == 3 ? parse_number<Index>(range[2], where) : 1;
     if (step < 1 || begin < 1 || end > most)
       throw InputError(where + ": a:b:s counts up from a >= 1 by s >= 1");
+    constexpr Index most_lengths = 100'000;
+    if (const Index count = (end - begin + step - 1) / step;
+        count > most_lengths)
+      throw InputError(fmt::format("{}: {} lengths; at most {} are possible",
+                                   where, count, most_lengths));
     for (Index n = begin; n < end; n += step) lengths.push_back(n);
   } else if (range.size() == 1) {
     for (const std::string& part : split(text, ','))

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/core/memory.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/io/safetensors.h"
 #include "lipscope/io/sha256.h"
@@ -48,6 +49,11 @@ LoneLayer random_layer(const SourceOptions& o) {
     throw InputError(
         fmt::format("--random {}: width={}, scale={}", o.random, width, scale));
   const Index columns = heads * (width == 0 ? d / heads : width);
+  // four matrices, as they are made and as the map has them in f64 and f32
+  require_memory(
+      20.0 * 4 * static_cast<double>(d) * static_cast<double>(columns),
+      fmt::format("--random {}: a layer with four matrices of [{}, {}]",
+                  o.random, d, columns));
 
   const Rng rng = Rng(o.seed).split(weight_stream);
   LoneLayer layer;

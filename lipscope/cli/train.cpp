@@ -12,7 +12,9 @@
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/interrupt.h"
+#include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
+#include "lipscope/cli/output_files.h"
 #include "lipscope/cli/progress.h"
 #include "lipscope/cli/terminal.h"
 #include "lipscope/cli/training_records.h"
@@ -24,6 +26,7 @@
 #include "lipscope/report/findings.h"
 #include "lipscope/report/table.h"
 #include "lipscope/report/wrap.h"
+#include "lipscope/train/training_memory.h"
 #include "lipscope/train/training_run.h"
 
 namespace lipscope::cli {
@@ -41,6 +44,7 @@ struct Options {
   RunOptions run;
   bool spectral_norm = false, cost = false;
   bool json = false, quiet = false;
+  bool force = false;
 };
 
 template <class Enum>
@@ -86,7 +90,7 @@ void declare(CLI::App& app, Options& o) {
                        Mixer::contractive_l2, Mixer::lstm}));
   const auto count = [&](const char* name, Index& value, const char* what) {
     app.add_option(name, value, what)
-        ->check(CLI::Range(Index{1}, Index{1} << 30))
+        ->transform(whole_number(1, Index{1} << 30))
         ->capture_default_str()
         ->group(group);
   };
@@ -95,7 +99,7 @@ void declare(CLI::App& app, Options& o) {
   count("--heads", o.model.heads, "of attention; they divide the width");
   count("--context", o.model.context, "characters that are seen at once");
   app.add_option("--mlp-width", o.hidden, "inside the MLP (default: 4 x width)")
-      ->check(CLI::Range(Index{1}, Index{1} << 30))
+      ->transform(whole_number(1, Index{1} << 30))
       ->group(group);
   auto* norm =
       app.add_option("--norm", o.model.norm,
@@ -112,7 +116,7 @@ void declare(CLI::App& app, Options& o) {
                    "residual x + c f(x)")
           ->group(group);
   app.add_option("--contraction", o.contraction, "c of --invertible")
-      ->check(CLI::Range(1e-6, 0.999999))
+      ->transform(number_between(1e-6, 0.999999))
       ->needs(invertible)
       ->capture_default_str()
       ->group(group);
@@ -126,12 +130,12 @@ void declare(CLI::App& app, Options& o) {
   count("--batch", o.training.batch, "sequences a step");
   count("--steps", o.run.steps, "in all; a resumed run may be given more");
   app.add_option("--lr", o.training.schedule.rate, "largest learning rate")
-      ->check(CLI::PositiveNumber)
+      ->transform(positive_number())
       ->capture_default_str()
       ->group(group);
   app.add_option("--warmup", o.training.schedule.warmup,
                  "steps over which the rate rises")
-      ->check(CLI::Range(Index{0}, Index{1} << 30))
+      ->transform(whole_number(0, Index{1} << 30))
       ->capture_default_str()
       ->group(group);
   auto* schedule = app.add_option("--schedule", o.training.schedule.after,
@@ -143,17 +147,17 @@ void declare(CLI::App& app, Options& o) {
                      {"fixed", Schedule::After::fixed}});
   app.add_option("--weight-decay", o.training.adamw.weight_decay,
                  "of AdamW, on matrices")
-      ->check(CLI::NonNegativeNumber)
+      ->transform(number_not_negative())
       ->capture_default_str()
       ->group(group);
   app.add_option("--dropout", o.training.dropout,
                  "chance with which a number of a residual branch is dropped")
-      ->check(CLI::Range(0.0, 0.99))
+      ->transform(number_between(0.0, 0.99))
       ->capture_default_str()
       ->group(group);
   app.add_option("--clip", o.training.clip,
                  "longest gradient; 0: as long as it is")
-      ->check(CLI::NonNegativeNumber)
+      ->transform(number_not_negative())
       ->capture_default_str()
       ->group(group);
   count("--eval-every", o.run.eval_every,
@@ -161,15 +165,16 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("--measure", o.run.measured_characters,
                  "characters of validation text at which each layer's constant "
                  "is measured; 0: not at all")
-      ->check(CLI::Range(Index{0}, Index{1} << 20))
+      ->transform(whole_number(0, Index{1} << 20))
       ->capture_default_str()
       ->group(group);
   app.add_option("--seed", o.training.seed, "of weights, batches and dropout")
+      ->transform(seed_number())
       ->capture_default_str()
       ->group(group);
   app.add_option("--threads", o.training.threads,
                  "0: all cores; the weights do not depend on it")
-      ->check(CLI::Range(0, 4096))
+      ->transform(whole_number(0, 4096))
       ->capture_default_str()
       ->group(group);
 
@@ -179,7 +184,7 @@ void declare(CLI::App& app, Options& o) {
                      "keep the certified constant, input of layer 0 -> logits "
                      "(2-norm, all inputs of up to --context characters), at "
                      "or below this at every step; with --model l2 --norm none")
-          ->check(CLI::PositiveNumber)
+          ->transform(positive_number())
           ->group(group);
   app.add_flag("--cost", o.cost,
                "train the same model without the limit as well, in "
@@ -189,7 +194,7 @@ void declare(CLI::App& app, Options& o) {
   auto* cap = app.add_option("--spectral-cap", o.training.limits.spectral,
                              "keep the 2-norm of every weight matrix at or "
                              "below this at every step")
-                  ->check(CLI::PositiveNumber)
+                  ->transform(positive_number())
                   ->group(group);
   app.add_flag("--spectral-norm", o.spectral_norm,
                "the same as --spectral-cap 1")
@@ -203,6 +208,10 @@ void declare(CLI::App& app, Options& o) {
   app.add_flag("--json", o.json, "print the records of metrics.jsonl, no table")
       ->group(group);
   app.add_flag("--quiet", o.quiet, "no progress bar")->group(group);
+  app.add_flag("--force", o.force,
+               "begin anew where DIR holds a model already, and replace files "
+               "there that are not of such a model; the text is never replaced")
+      ->group(group);
 }
 
 // all that the weights depend on
@@ -354,7 +363,17 @@ void print_promise(const Options& o, const PromisedConstant& c) {
       c.certified, c.limit, o.model.context, c.scope, c.longest_token));
 }
 
+// before the work begins
+void check_files(const Options& o) {
+  OutputFiles files;
+  files.reads(o.text, "TEXT");
+  files.writes_model(o.folder, "--out");
+  if (o.cost) files.writes_model(o.folder + "/unconstrained", "--out");
+  files.check(o.force);
+}
+
 int run(Options& o) {
+  o.run.anew = o.force;
   if (o.spectral_norm) o.training.limits.spectral = 1.0;
   if (const std::string why = objection(o.training.limits, o.model);
       !why.empty())
@@ -362,10 +381,14 @@ int run(Options& o) {
         "{}: {}",
         o.training.limits.lipschitz ? "--max-lipschitz" : "--spectral-cap",
         why));
+  check_files(o);
   const std::string text = read_text_file(o.text);
+  // before the text is cut up: the smallest model that this can be
+  o.model.characters = 2;
+  o.model.hidden = o.hidden.value_or(4 * o.model.width);
+  require_training_memory(o.model, o.training, "train");
   const Corpus corpus = corpus_of(text, o.model.context, o.text);
   o.model.characters = corpus.vocabulary.size();
-  o.model.hidden = o.hidden.value_or(4 * o.model.width);
   const RunSummary summary = train_shown(o, o.folder, text, corpus);
   std::optional<ordered_json> cost;
   if (o.cost) cost = cost_of_limit(o, summary, text, corpus);

@@ -29,7 +29,10 @@ AtomicFile::AtomicFile(const std::filesystem::path& path)
   struct stat status;
   const bool exists = ::stat(path.c_str(), &status) == 0;
   if (exists && !S_ISREG(status.st_mode)) {
-    file_ = open_file(path, O_WRONLY);
+    // a pipe that nobody reads would be waited for without end; once it is
+    // open, its reader may take what time it likes
+    file_ = open_file(path, O_WRONLY | O_NONBLOCK);
+    ::fcntl(file_.get(), F_SETFL, O_WRONLY);
     return;
   }
   if (exists) target_ = std::filesystem::canonical(path);

@@ -110,10 +110,8 @@ void ConfigReader::refuse_unless(const char* key, bool expected,
 
 void ConfigReader::refuse(const char* key, const json& value,
                           const std::string& why) const {
-  throw InputError(fmt::format(
-      "{}: {} is {}; {}", where_, key,
-      shown(value),
-      why));
+  throw InputError(
+      fmt::format("{}: {} is {}; {}", where_, key, shown(value), why));
 }
 
 }  // namespace lipscope

@@ -290,6 +290,15 @@ std::string Page::data() const {
       fmt::join(texts, ","), fmt::join(shares, ","), shares_.size());
 }
 
+// what the template says of itself, and what it said before
+bool is_page(std::string_view beginning) {
+  const std::string_view head = beginning.substr(0, 4096);
+  return head.starts_with("<!doctype html>") &&
+         (head.find("<meta name=\"generator\" content=\"lipscope\">") !=
+              head.npos ||
+          head.find("<title>lipscope: ") != head.npos);
+}
+
 std::string Page::html() const {
   const std::string title =
       fit_for_html(fmt::format("{}", fmt::join(files_, " and ")));

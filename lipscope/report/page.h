@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lipscope/report/columns.h"
@@ -72,5 +73,8 @@ class Page {
   std::unordered_map<std::string, std::size_t> text_places_;
   std::vector<Shares> shares_;
 };
+
+/// Whether a text begins as these pages do.
+bool is_page(std::string_view beginning);
 
 }  // namespace lipscope

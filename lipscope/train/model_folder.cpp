@@ -102,6 +102,17 @@ VectorOf<float> read_weights(const fs::path& file, const Layout& layout) {
   return read_buffer(SafetensorsFile(file), layout, "");
 }
 
+bool is_checkpoint(const fs::path& file) {
+  const std::string name = file.filename().string();
+  constexpr std::string_view before = "checkpoint-", after = ".safetensors";
+  if (name.size() <= before.size() + after.size() ||
+      !name.starts_with(before) || !name.ends_with(after))
+    return false;
+  const std::string_view step = std::string_view(name).substr(
+      before.size(), name.size() - before.size() - after.size());
+  return step.find_first_not_of("0123456789") == step.npos;
+}
+
 void write_checkpoint(const fs::path& folder, const Layout& layout,
                       const Checkpoint& checkpoint) {
   const TrainingState& state = checkpoint.state;
@@ -119,8 +130,7 @@ void write_checkpoint(const fs::path& folder, const Layout& layout,
   write_text(folder / "state.json", to_text(saved));
   // what state.json does not name is not needed any more
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    const std::string other = entry.path().filename().string();
-    if (other.starts_with("checkpoint-") && other != name) {
+    if (is_checkpoint(entry.path()) && entry.path().filename() != name) {
       std::error_code ignored;  // a file too many does no harm
       fs::remove(entry.path(), ignored);
     }

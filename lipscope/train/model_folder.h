@@ -49,6 +49,10 @@ struct Checkpoint {
   Index best_step = 0;
 };
 
+/// Whether training may have given a file this name,
+/// checkpoint-120.safetensors, and takes it away when a later one is written.
+bool is_checkpoint(const std::filesystem::path& file);
+
 void write_checkpoint(const std::filesystem::path& folder, const Layout& layout,
                       const Checkpoint& checkpoint);
 /// Nothing if the folder has none; InputError if what it has is damaged.

@@ -31,16 +31,24 @@ void require_same_run(const fs::path& folder,
           shown(now.value(key, ordered_json()))));
 }
 
+ordered_json member(const ordered_json& of, const char* name) {
+  return of.is_object() ? of.value(name, ordered_json()) : ordered_json();
+}
+
 // What was seen up to the checkpoint. What came after it is done again, and the
 // end of a run that now goes on was none.
 void cut_metrics(const fs::path& path, Index step) {
   if (!fs::exists(path)) return;
   std::string kept;
   read_journal(path, [&](const ordered_json& line) {
-    const ordered_json asked = line.value("parameters", ordered_json::object());
-    if (step > 0 && asked.value("x", 0.0) <= static_cast<double>(step) &&
-        asked.value("split", "") != "test")
-      kept += line.dump() + "\n";
+    const ordered_json asked = line.value("parameters", ordered_json());
+    const ordered_json x = member(asked, "x");
+    if (!x.is_null() && !x.is_number())
+      throw InputError(fmt::format("\"parameters.x\" is {}, expected a number",
+                                   shown(nlohmann::json(x))));
+    if (step > 0 && (x.is_null() || x <= static_cast<double>(step)) &&
+        member(asked, "split") != "test")
+      kept += json_line(line);
   });
   AtomicFile file(path);
   file.write(std::as_bytes(std::span(kept)));
@@ -115,12 +123,18 @@ class Run {
   fs::path best_file() const { return folder_ / "model.safetensors"; }
 
   void begin(const ModelDescription& description) {
-    const bool there = fs::exists(folder_ / "config.json");
-    if (there && !options_.resume)
+    std::error_code unreadable;
+    const bool there = fs::exists(folder_ / "config.json", unreadable);
+    const bool anew = options_.anew && !options_.resume;
+    if (there && !options_.resume && !anew)
       throw InputError(
           fmt::format("{}: holds a model already; --resume goes on with it",
                       folder_.string()));
-    if (there)
+    // what was learnt before goes first: it does not belong to what follows
+    if (there && anew)
+      for (const char* name : {"state.json", "model.safetensors"})
+        fs::remove(folder_ / name, unreadable);
+    if (there && !anew)
       require_same_run(folder_, description);
     else
       write_description(folder_, description);

@@ -53,6 +53,8 @@ struct RunOptions {
   Index eval_every = 100;  ///< steps between evaluations and checkpoints
   Index measured_characters = 64;  ///< constants are measured at; 0: none are
   bool resume = false;  ///< go on from the folder's checkpoint, if it has one
+  /// Without resume: begin anew where the folder holds a model already.
+  bool anew = false;
   /// Called after every step with how many are done; false ends the run after a
   /// checkpoint. May be empty.
   std::function<bool(Index done, const StepReport& report)> keep_going = {};

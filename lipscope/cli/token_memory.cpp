@@ -1,0 +1,49 @@
+#include "lipscope/cli/token_memory.h"
+
+#include <algorithm>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/core/memory.h"
+
+namespace lipscope::cli {
+namespace {
+
+double real(Index n) { return static_cast<double>(n); }
+
+}  // namespace
+
+void require_token_memory(const std::vector<Index>& lengths, Index samples,
+                          const Subject& subject, const Selection& selection) {
+  const Index longest = *std::max_element(lengths.begin(), lengths.end());
+  double tokens = 0.0;
+  for (const Index n : lengths) tokens += real(n) * real(samples);
+  // of a model an id for each token; of everything a record for each layer and
+  // head at each sequence, which the table at the end is made of
+  constexpr double bytes_a_record = 2000;
+  const double sequences = real(samples) * real(lengths.size());
+  const double records =
+      sequences * real(selection.layers.size()) * real(selection.heads.size());
+  require_memory(
+      bytes_a_record * records + (subject.model ? 8.0 * tokens : 0.0),
+      fmt::format("--lengths, --samples: to measure {:.6g} times, with {:.6g} "
+                  "tokens in {:.6g} sequences,",
+                  records, tokens, sequences));
+
+  // an input in f64 for each layer, and of one layer beside it what its map
+  // makes on the way: queries, keys, values and their mixture
+  const double d = real(subject.features());
+  require_memory(
+      8.0 * real(longest) * d * (real(selection.layers.size()) + 4.0),
+      fmt::format("--length {}: a sequence of so many tokens of {} features",
+                  longest, subject.features()));
+}
+
+void require_pair_memory(Index n, double bytes_a_pair,
+                         const std::string& what) {
+  require_memory(bytes_a_pair * real(n) * real(n),
+                 fmt::format("{} {} tokens, with a number for every two of "
+                             "them,",
+                             what, n));
+}
+
+}  // namespace lipscope::cli
