@@ -102,6 +102,24 @@ def seeds():
     yield "journal", b'{"n": 1}\n{"x": [1.5, null, "\\u00e9"]}\n'
     yield "journal", b'{"n": 1}\n{"torn": '
     yield "journal", b'{"no": "newline"}'
+    record = {
+        "schema": 1, "command": "measure", "version": "0", "model": "a/",
+        "model_sha256": None, "layer": 0, "head": "all", "map": "attn",
+        "kind": "dot", "mask": "none", "norm": "2", "n": 2, "d": 4,
+        "sample": 0, "radius_max": 1.0, "radius_rms": 1.0, "lower": 1.5,
+        "lower_by": "golub-kahan", "upper": 2.5, "upper_log10": 0.39794,
+        "upper_by": "own_split", "upper_whp": 2.0, "delta": 1e-10,
+        "scope": "input", "residual": 1e-9, "steps": 5, "status": "converged",
+        "dtype": "f32", "seed": 0, "seconds": 0.1,
+        "parameters": {"tokens": True, "x": 3, "series": "s"},
+        "details": {"tokens": ["a", "b"], "input_share": [0.25, 0.75],
+                    "output_share": [0.5, 0.5]}}
+    growth = {"schema": 1, "command": "growth", "model": "a/", "points": 4,
+              "exponent": 0.5, "exponent_low": 0.4, "exponent_high": 0.6,
+              "confidence": 0.95, "constant": 1.0, "r_squared": 0.9}
+    yield "records", "".join(
+        json.dumps(r) + "\n" for r in (record, growth)).encode()
+    yield "records", json.dumps({**record, "upper": None, "head": 3}).encode()
     yield "config", json.dumps({
         "model_type": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 8,
         "n_positions": 16, "vocab_size": 20}).encode()

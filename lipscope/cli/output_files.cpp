@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -48,6 +49,14 @@ bool same_file(const fs::path& a, const fs::path& b) {
   if (x && y) return x->st_dev == y->st_dev && x->st_ino == y->st_ino;
   if (x || y) return false;
   return place_of(a) == place_of(b);
+}
+
+// That the file can be made or written to; what else may fail fails later.
+void require_place(const fs::path& path) {
+  if (::access(path.c_str(), W_OK) == 0) return;
+  if (errno != ENOENT) throw_open_error(path, errno);
+  const fs::path folder = place_of(path).parent_path();
+  if (::access(folder.c_str(), W_OK) != 0) throw_open_error(path, errno);
 }
 
 std::string beginning_of(const fs::path& path) {
@@ -153,6 +162,9 @@ void OutputFiles::check(bool force) const {
   for (std::size_t i = 0; i < written_.size(); ++i) {
     const File& out = written_[i];
     const auto status = status_of(out.path);
+    // training makes its folder
+    if (status || errno != ENOENT || out.kind != OutputKind::trained)
+      require_place(out.path);
     if (status && S_ISDIR(status->st_mode))
       throw InputError(fmt::format("{} {}: is a folder, expected a file",
                                    out.option, out.path.string()));

@@ -65,6 +65,8 @@ constexpr Field others[] = {{"value_of", string},
                             {"parameters", object},
                             {"details", object},
                             {"input", object | null},
+                            {"cut", string | null},
+                            {"fits", string},
                             {"command_line", string},
                             {"machine", string},
                             {"points", whole},
@@ -84,6 +86,10 @@ constexpr Field parameters[] = {
     {"pieces", whole},       {"optimise", string}, {"of", string},
     {"text", string | null}, {"scale", number},    {"depth", whole},
     {"t", number | null},    {"tokens", boolean}};
+constexpr Field input[] = {{"from", string},
+                           {"name", string | null},
+                           {"sha256", string},
+                           {"offset", whole | null}};
 constexpr Field details[] = {
     {"best", boolean},       {"right", boolean}, {"lower_log10", number | null},
     {"log_det", object},     {"curve", objects}, {"blocks", objects},
@@ -136,6 +142,8 @@ void check_fields(const ordered_json& record, RecordUse use) {
   if (const auto at = record.find("parameters"); at != record.end())
     for (const Field& field : parameters)
       check_field(*at, field, "parameters.");
+  if (const auto at = record.find("input"); at != record.end())
+    for (const Field& field : input) check_field(*at, field, "input.");
   if (const auto at = record.find("details"); at != record.end())
     for (const Field& field : details) check_field(*at, field, "details.");
 

@@ -45,9 +45,14 @@ LoneLayer random_layer(const SourceOptions& o) {
     throw InputError(fmt::format(
         "--random {}: d={} does not divide into heads={}; give width=",
         o.random, d, heads));
-  if (width < 0 || !std::isfinite(scale))
+  if (width < 0)
+    throw InputError(fmt::format("--random {}: width must lie between 1 and {}",
+                                 o.random, most));
+  // no normal number that is drawn here is as large
+  if (!std::isfinite(100 * scale))
     throw InputError(
-        fmt::format("--random {}: width={}, scale={}", o.random, width, scale));
+        fmt::format("--random {}: weights of scale {} would not be finite",
+                    o.random, scale));
   const Index columns = heads * (width == 0 ? d / heads : width);
   // four matrices, as they are made and as the map has them in f64 and f32
   require_memory(

@@ -19,6 +19,15 @@ namespace {
                              std::generic_category().message(error)));
 }
 
+// Where a link leads that leads nowhere yet. One that leads in a circle has
+// been refused before.
+std::filesystem::path end_of_links(std::filesystem::path path) {
+  std::error_code none;
+  while (std::filesystem::is_symlink(path, none))
+    path = path.parent_path() / std::filesystem::read_symlink(path, none);
+  return path;
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(const std::filesystem::path& path)
@@ -35,7 +44,8 @@ AtomicFile::AtomicFile(const std::filesystem::path& path)
     ::fcntl(file_.get(), F_SETFL, O_WRONLY);
     return;
   }
-  if (exists) target_ = std::filesystem::canonical(path);
+  if (!exists && errno != ENOENT) throw_open_error(path, errno);
+  target_ = exists ? std::filesystem::canonical(path) : end_of_links(path);
 
   // O_EXCL: a name that another process, or a crashed run, has taken is left
   // alone. mkstemp would do the same but make the file private.

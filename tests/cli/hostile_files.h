@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -131,37 +132,36 @@ inline void make_layers(const fs::path& f) {
                          R"("data_offsets":[0,8]}})",
                          8));
   for (const auto& [name, entry] :
-       {std::pair("offsets", R"({"dtype":"F64","shape":[4,4],)"
-                             R"("data_offsets":[0,99999]})"},
+       {std::pair<const char*, const char*>("offsets",
+                                            R"({"dtype":"F64","shape":[4,4],)"
+                                            R"("data_offsets":[0,99999]})"),
         {"backward", R"({"dtype":"F64","shape":[4,4],"data_offsets":[128,0]})"},
         {"shape", R"({"dtype":"F64","shape":[4,-4],"data_offsets":[0,128]})"},
         {"wraps", R"({"dtype":"F64","shape":[4294967296,4294967296,4],)"
                   R"("data_offsets":[0,128]})"},
         {"dtype", R"({"dtype":"F63","shape":[4,4],"data_offsets":[0,128]})"},
         {"string", R"({"dtype":"F64","shape":"4x4","data_offsets":[0,128]})"},
-        {
-    "twice", R"({"dtype":"F64","dtype":"F64","shape":[4,4],)"
-             R"("data_offsets":[0,128]})"}
-})
+        {"twice", R"({"dtype":"F64","dtype":"F64","shape":[4,4],)"
+                  R"("data_offsets":[0,128]})"}})
     write_file(f / (std::string("q_") + name + ".safetensors"),
                safetensors(std::string(R"({"q":)") + entry + "}", 128));
-auto bad = good;
-bad.erase("v");
-write_safetensors(f / "no_v.safetensors", bad, "F64");
-bad = good;
-bad["k"] = gaussian(4, 3, Rng(1));
-write_safetensors(f / "k_narrow.safetensors", bad, "F64");
-bad = good;
-bad["o"] = gaussian(5, 4, Rng(1));
-write_safetensors(f / "o_tall.safetensors", bad, "F64");
-std::string nan = bytes;
-nan.replace(nan.size() - 8, 8,
-            bytes_of(std::numeric_limits<double>::quiet_NaN()));
-write_file(f / "nan.safetensors", nan);
-bad = good;
-for (auto& [name, m] : bad)
-  if (name != "x") m *= 1e200;
-write_safetensors(f / "enormous.safetensors", bad, "F64");
+  auto bad = good;
+  bad.erase("v");
+  write_safetensors(f / "no_v.safetensors", bad, "F64");
+  bad = good;
+  bad["k"] = gaussian(4, 3, Rng(1));
+  write_safetensors(f / "k_narrow.safetensors", bad, "F64");
+  bad = good;
+  bad["o"] = gaussian(5, 4, Rng(1));
+  write_safetensors(f / "o_tall.safetensors", bad, "F64");
+  std::string nan = bytes;
+  nan.replace(nan.size() - 8, 8,
+              bytes_of(std::numeric_limits<double>::quiet_NaN()));
+  write_file(f / "nan.safetensors", nan);
+  bad = good;
+  for (auto& [name, m] : bad)
+    if (name != "x") m *= 1e200;
+  write_safetensors(f / "enormous.safetensors", bad, "F64");
 }
 
 // a record with one field changed, as the only line of a file
@@ -364,19 +364,24 @@ inline void make_models(const fs::path& f) {
   mkfifo((f / "m_weights_pipe/model.safetensors").c_str(), 0600);
 }
 
-/// What stands in every file: its content, or of what is no file its kind.
-inline std::map<std::string, std::string> contents_of(const fs::path& folder) {
+/// What a write would change, of every file: when it was last touched, its size
+/// and its kind; and, if asked, what stands in it.
+inline std::map<std::string, std::string> state_of(const fs::path& folder,
+                                                   bool contents) {
   std::map<std::string, std::string> all;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     const std::string name = entry.path().lexically_relative(folder).string();
-    if (entry.is_symlink())
-      all[name] = "link " + fs::read_symlink(entry.path()).string();
-    else if (!entry.is_regular_file())
-      all[name] = entry.is_directory() ? "folder" : "pipe";
-    else if (entry.file_size() > 100'000'000)
-      all[name] = std::to_string(entry.file_size());
-    else
-      all[name] = read_file(entry.path());
+    struct stat status;
+    if (lstat(entry.path().c_str(), &status) != 0) continue;
+    if (S_ISDIR(status.st_mode)) {
+      all[name] = "folder";
+      continue;
+    }
+    all[name] = fmt::format("{} {} {} {}.{}", status.st_mode, status.st_ino,
+                            status.st_size, status.st_mtim.tv_sec,
+                            status.st_mtim.tv_nsec);
+    if (contents && S_ISREG(status.st_mode) && status.st_size < 100'000'000)
+      all[name] += lipscope::test::contents(entry.path());
   }
   return all;
 }

@@ -132,7 +132,7 @@ void expect_as_told(const Case& c, const Ended& e) {
   ASSERT_TRUE(WIFEXITED(e.status)) << "signal " << WTERMSIG(e.status);
   EXPECT_EQ(WEXITSTATUS(e.status), c.code) << e.err;
   const std::string said = c.code == 0 ? e.out + e.err : e.err;
-  if (c.code != 0) EXPECT_NE(e.err, "");
+  EXPECT_TRUE(c.code == 0 || !e.err.empty());
   for (const std::string& word : c.words)
     EXPECT_NE(said.find(word), said.npos)
         << "'" << word << "' is not in: " << said;
@@ -148,7 +148,8 @@ TEST(HostileCases, EndInTimeWithTheirWordsAndLoseNothing) {
   ASSERT_GE(cases.size(), 300u);
   const test::TemporaryFolder folder;
   test::make_hostile_files(folder.path());
-  const auto before = test::hostile::contents_of(folder.path());
+  const auto contents = test::hostile::state_of(folder.path(), true);
+  const auto before = test::hostile::state_of(folder.path(), false);
   for (const Case& c : cases) {
     if (c.not_as_root && geteuid() == 0) continue;
     SCOPED_TRACE("line " + std::to_string(c.line) + ": lipscope " +
@@ -157,7 +158,7 @@ TEST(HostileCases, EndInTimeWithTheirWordsAndLoseNothing) {
     const test::Folder scratch;
     expect_as_told(c, ended(c.arguments, folder.path(), scratch));
     fs::remove_all(folder / "out");
-    const auto after = test::hostile::contents_of(folder.path());
+    const auto after = test::hostile::state_of(folder.path(), false);
     if (after == before) continue;
     for (const auto& [name, content] : before)
       EXPECT_TRUE(after.contains(name) && after.at(name) == content)
@@ -166,6 +167,7 @@ TEST(HostileCases, EndInTimeWithTheirWordsAndLoseNothing) {
       EXPECT_TRUE(before.contains(name)) << name << " was left behind";
     FAIL() << "the cases after this one would meet other files";
   }
+  EXPECT_TRUE(test::hostile::state_of(folder.path(), true) == contents);
 }
 
 // What is not the program's own is replaced if that is asked for, and only

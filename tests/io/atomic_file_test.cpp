@@ -65,6 +65,28 @@ TEST_F(AtomicFileTest, LeavesASymbolicLinkInPlace) {
   EXPECT_EQ(test::read_file(path), "new");
 }
 
+TEST_F(AtomicFileTest, MakesTheFileThatALinkWaitsFor) {
+  std::filesystem::create_symlink("file", folder / "inner");
+  std::filesystem::create_symlink("inner", folder / "link");
+  AtomicFile file(folder / "link");
+  file.write(bytes("new"));
+  file.commit();
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "inner"));
+  EXPECT_EQ(test::read_file(folder / "file"), "new");
+}
+
+TEST_F(AtomicFileTest, RefusesALinkThatLeadsInACircle) {
+  std::filesystem::create_symlink("link", folder / "link");
+  EXPECT_THROW(AtomicFile(folder / "link"), InputError);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+}
+
+TEST_F(AtomicFileTest, DoesNotWaitForSomebodyToReadAPipe) {
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THROW(AtomicFile{path}, InputError);
+}
+
 TEST_F(AtomicFileTest, LetsTwoWriteAtOnceAndTheLastOneStand) {
   AtomicFile first(path), second(path);
   first.write(bytes("first"));

@@ -51,6 +51,17 @@ TEST(Page, SurvivesBytesThatAreNotText) {
   EXPECT_EQ(data_of(page.html())["columns"]["model"]["all"], "\xEF\xBF\xBD");
 }
 
+// report replaces a page of its own, and no other file
+TEST(Page, IsKnownByItsBeginning) {
+  const std::string html = Page().html();
+  EXPECT_TRUE(is_page(html));
+  EXPECT_TRUE(is_page(std::string_view(html).substr(0, 500)));
+  for (const char* other :
+       {"", "<!doctype html>\n<title>mine</title>", "{\"schema\":1}",
+        "<title>lipscope: a</title><!doctype html>"})
+    EXPECT_FALSE(is_page(other)) << other;
+}
+
 TEST(Page, AsksNothingOfTheNetwork) {
   const std::string html = Page().html();
   for (const char* word : {"src=", "@import", "url(", "<link"})

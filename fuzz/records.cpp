@@ -1,0 +1,45 @@
+// Reads records as report and --resume do: the fields are checked, numbers from
+// below and above are compared, questions are formed, and a page is made.
+
+#include "fuzz/fuzzing.h"
+#include "lipscope/cli/key.h"
+#include "lipscope/cli/record.h"
+#include "lipscope/cli/record_fields.h"
+#include "lipscope/io/journal.h"
+#include "lipscope/report/page.h"
+#include "lipscope/report/page_parts.h"
+
+using namespace lipscope;
+
+// the page without its looks, which the build writes into the library
+namespace lipscope::page_parts {
+const std::string_view html = "{{title}}{{style}}{{chart}}{{script}}{{data}}";
+const std::string_view style, script, chart;
+}  // namespace lipscope::page_parts
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
+                                      std::size_t size) {
+  const fuzz::MemoryFile file(fuzz::text_of(data, size));
+  fuzz::may_refuse([&] {
+    Page page;
+    page.begin_file("fuzz");
+    read_journal(file.path(), [&](const nlohmann::ordered_json& record) {
+      // what is not checked must do no harm either
+      cli::consistent(record);
+      cli::key_of(record);
+      cli::check_fields(record, cli::RecordUse::shown);
+      page.add(record);
+    });
+    fuzz::hold(page.html().find("</script") == std::string::npos,
+               "no record ends the script of the page");
+  });
+  fuzz::may_refuse([&] {
+    const Journal journal(file.path(), Journal::Mode::resume,
+                          [](const nlohmann::ordered_json& record) {
+                            cli::check_fields(record, cli::RecordUse::answer);
+                          });
+    for (const nlohmann::ordered_json& record : journal.records())
+      cli::key_of(record);
+  });
+  return 0;
+}
