@@ -21,6 +21,7 @@
 #include "lipscope/cli/question.h"
 #include "lipscope/cli/recover.h"
 #include "lipscope/cli/solver.h"
+#include "lipscope/cli/token_memory.h"
 #include "lipscope/control/contractive.h"
 #include "lipscope/control/log_det.h"
 #include "lipscope/core/errors.h"
@@ -154,6 +155,8 @@ class Inverting final {
     if (total_ > 1 && !o_.save_input.empty())
       throw InputError(fmt::format(
           "--save-input takes one inversion; these are {}", total_));
+    for (const Group& group : points_.groups())
+      require_weight_memory(group.n, subject_, selection_, 0);
     o_.invert.norm = selection_.norm;
     o_.series.seed = o_.source.seed;
     o_.series.threads = o_.threads;

@@ -164,6 +164,8 @@ class Meanfield final {
       for (const Group& group : points_.groups())
         require_pair_memory(group.n * std::max<Index>(1, o_.duplicate), 64,
                             "the distance W2 between two clouds of");
+    for (const Group& group : points_.groups())
+      require_weight_memory(group.n, subject_, selection_, 0);
     o_.solver.seed = o_.source.seed;
     o_.solver.keep_going = [this](int step) {
       progress_.show(done_, doing_, step, o_.solver.max_steps);

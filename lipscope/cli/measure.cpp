@@ -29,6 +29,7 @@
 #include "lipscope/cli/selection.h"
 #include "lipscope/cli/solver.h"
 #include "lipscope/cli/subject.h"
+#include "lipscope/cli/token_memory.h"
 #include "lipscope/cli/token_shares.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/parallel.h"
@@ -148,6 +149,8 @@ class Measuring final {
           selection_.norm));
     o_.solver.seed = o_.source.seed;
     o_.solver.memory = o_.memory;
+    for (const Group& group : points_.groups())
+      require_weight_memory(group.n, subject_, selection_, o_.memory);
   }
 
   int run() {

@@ -146,6 +146,8 @@ class Searching final {
           "--save-direction and --save-input take one search; these are {}",
           total()));
     require_token_memory(lengths_, 1, subject_, selection_);
+    for (const Index n : lengths_)
+      require_weight_memory(n, subject_, selection_, 0);
     o_.search.norm = parse_norm(selection_.norm);
     o_.search.seed = o_.source.seed;
     // all radii, before hours are spent on the first

@@ -38,6 +38,22 @@ void require_token_memory(const std::vector<Index>& lengths, Index samples,
                   longest, subject.features()));
 }
 
+void require_weight_memory(Index n, const Subject& subject,
+                           const Selection& selection, std::uint64_t memory) {
+  const double share = selection.mask == Mask::causal ? 0.5 : 1.0;
+  const double numbers = share * real(subject.heads()) * real(n) * real(n);
+  const double most =
+      memory > 0 ? static_cast<double>(memory) : machine_memory() / 4;
+  // in f32, and then in f64: what does not fit in f64 may still fit in f32
+  for (const double size : {sizeof(double), sizeof(float)})
+    if (size * numbers <= most)
+      require_memory(
+          size * numbers,
+          fmt::format("--length {}: to keep the weights of {} heads (--memory "
+                      "1M does not keep them)",
+                      n, subject.heads()));
+}
+
 void require_pair_memory(Index n, double bytes_a_pair,
                          const std::string& what) {
   require_memory(bytes_a_pair * real(n) * real(n),

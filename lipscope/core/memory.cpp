@@ -68,6 +68,11 @@ double left_of_addresses() {
 
 }  // namespace
 
+double machine_memory() {
+  return static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<double>(::sysconf(_SC_PAGE_SIZE));
+}
+
 double available_memory() {
   const auto kilobytes = number_in("/proc/meminfo", "MemAvailable:");
   return std::max(0.0, std::min({kilobytes ? *kilobytes * 1024 : unlimited,

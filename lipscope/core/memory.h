@@ -10,6 +10,9 @@
 /// in them, and an estimate needs no sixteen digits.
 namespace lipscope {
 
+/// All bytes of memory that the machine has.
+double machine_memory();
+
 /// Bytes that this process may still take: the least of what the machine has
 /// available, what its control group (a container) allows, and what its limit
 /// on addresses (ulimit -v) leaves. Infinite where nothing is known.

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/core/memory.h"
 #include "lipscope/io/atomic_file.h"
 #include "lipscope/io/mapped_file.h"
 #include "lipscope/io/number_format.h"
@@ -209,6 +210,11 @@ Matrix read_npy(const std::filesystem::path& path) {
         "{}: shape {} of '{}' takes {} bytes, {} follow the header",
         path.string(), to_string(shape), *header.descr,
         size ? std::to_string(*size) : "more than 2^64", data.size()));
+
+  require_memory(
+      sizeof(double) * static_cast<double>(shape[0]) *
+          static_cast<double>(shape[1]),
+      fmt::format("{}: a matrix of shape {}", path.string(), to_string(shape)));
 
   // A matrix in Fortran order is its transpose in C order. An empty one is not
   // transposed: Eigen would walk over its rows, and files say any number.

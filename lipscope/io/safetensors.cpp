@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/core/memory.h"
 #include "lipscope/io/atomic_file.h"
 #include "lipscope/io/json_text.h"
 #include "lipscope/io/number_format.h"
@@ -130,6 +131,10 @@ MatrixOf<Real> SafetensorsFile::rows_as(std::string_view name, Index begin,
   const Index cols = stored.shape.back();
   require(begin >= 0 && count >= 0 && count <= rows && begin <= rows - count,
           "{}: rows {} to {} of {}", place, begin, begin + count, rows);
+
+  require_memory(
+      sizeof(Real) * static_cast<double>(count) * static_cast<double>(cols),
+      fmt::format("{}: {} rows of {} numbers", place, count, cols));
 
   // checked on opening: the rows take the bytes they should
   const std::size_t row_size =

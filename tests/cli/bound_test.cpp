@@ -183,7 +183,7 @@ TEST_F(BoundLayer, RefusesWhatHasNoAnswer) {
                            const std::vector<std::string>& words) {
     expect_refusal(test::lipscope(with + options), 2, words);
   };
-  refused("--radius 0", {"--radius 0", "positive"});
+  refused("--radius 0", {"--radius 0", "above 0"});
   refused("--radius -1", {"--radius"});
   refused("--radius nan", {"--radius nan"});
   refused("--radius ln", {"--radius ln", "ln_gain"});

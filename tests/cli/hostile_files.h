@@ -95,6 +95,13 @@ inline void make_arrays(const fs::path& f) {
   write_file(f / "none.npy", "");
   write_file(f / "text.npy", "precious notes\n");
   write_file(f / "huge.npy", npy_of_shape("(1099511627776, 4)", 96));
+  // three gigabytes that take no room on the disk, and would take six
+  write_file(f / "sparse.npy",
+             npy("{'descr': '<f4', 'fortran_order': False, 'shape': "
+                 "(201326592, 4), }\n",
+                 0));
+  fs::resize_file(f / "sparse.npy",
+                  fs::file_size(f / "sparse.npy") + 3221225472);
   write_file(f / "wraps.npy", npy_of_shape("(4611686018427387904, 4)", 0));
   write_file(f / "negative.npy", npy_of_shape("(-3, 4)", 96));
   write_file(f / "one_axis.npy", npy_of_shape("(12,)", 96));
@@ -145,6 +152,12 @@ inline void make_layers(const fs::path& f) {
                   R"("data_offsets":[0,128]})"}})
     write_file(f / (std::string("q_") + name + ".safetensors"),
                safetensors(std::string(R"({"q":)") + entry + "}", 128));
+  write_file(f / "sparse.safetensors",
+             safetensors(R"({"q":{"dtype":"F32","shape":[201326592,4],)"
+                         R"("data_offsets":[0,3221225472]}})",
+                         0));
+  fs::resize_file(f / "sparse.safetensors",
+                  fs::file_size(f / "sparse.safetensors") + 3221225472);
   auto bad = good;
   bad.erase("v");
   write_safetensors(f / "no_v.safetensors", bad, "F64");

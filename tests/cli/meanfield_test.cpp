@@ -181,7 +181,7 @@ TEST_F(Meanfield, RefusesWhatIsNoMeasure) {
   expect_refusal(test::lipscope(good + " --kind sigmoid"), 2, {"sigmoid"});
   expect_refusal(test::lipscope(good + " --length 0"), 2, {"0 tokens"});
   expect_refusal(test::lipscope(good + " --length 4 --radius -2"), 2,
-                 {"radius is positive"});
+                 {"above 0"});
   expect_refusal(test::lipscope("meanfield --random gpt2 --map block"), 2,
                  {"--map block"});
 }
