@@ -119,8 +119,7 @@ CLI::Validator byte_size() {
 
 CLI::Validator not_empty() {
   return {[](std::string& text) {
-            return text.empty() ? std::string("nothing was given")
-                                : std::string();
+            return text.empty() ? std::string("it is empty") : std::string();
           },
           ""};
 }
