@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "lipscope/cli/choice.h"
+#include "lipscope/cli/numbers.h"
 
 namespace lipscope::cli {
 
@@ -60,7 +61,7 @@ void declare_view(CLI::App& app, ViewOptions& o, bool rows) {
   app.add_option("--top", o.top,
                  "only so many rows, the largest first unless --sort says "
                  "otherwise")
-      ->check(CLI::Range(Index{1}, Index{1} << 40))
+      ->transform(whole_number(1, Index{1} << 40))
       ->type_name("K")
       ->excludes(app.get_option("--json"))
       ->group(group);
