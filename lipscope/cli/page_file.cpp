@@ -47,10 +47,10 @@ nlohmann::ordered_json compared_fields(const nlohmann::ordered_json& record) {
 }  // namespace
 
 void write_page_file(const PageFileOptions& o, bool compare) {
-  OutputFiles files;
-  for (const std::string& file : o.files) files.reads(file, "records");
-  files.writes(o.out, "--out", OutputKind::page);
-  files.check(o.force);
+  OutputFiles named;
+  for (const std::string& file : o.files) named.reads(file, "records");
+  named.writes(o.out, "--out", OutputKind::page);
+  named.check(o.force);
 
   Page page({.compare = compare, .machine = this_machine()});
   std::size_t contradictions = 0;
