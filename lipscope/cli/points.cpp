@@ -9,6 +9,7 @@
 #include "lipscope/cli/fitted_windows.h"
 #include "lipscope/cli/token_memory.h"
 #include "lipscope/core/errors.h"
+#include "lipscope/core/memory.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/io/npy.h"
 #include "lipscope/io/sha256.h"
@@ -148,6 +149,9 @@ void Points::use_ids(const SourceOptions& o) {
     input_.from = "random ids";
     const Windows windows = asked_windows(o);
     make_groups(windows.lengths, windows.samples, o.offset);
+    require_memory(
+        8.0 * static_cast<double>(o.offset),
+        fmt::format("--offset {}: so many tokens that are skipped", o.offset));
     Rng rng = Rng(seed_).split(token_stream);
     for (Index i = 0; i < o.offset + windows.tokens(); ++i)
       ids_.push_back(static_cast<Index>(
