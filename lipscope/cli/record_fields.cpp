@@ -91,9 +91,13 @@ constexpr Field input[] = {{"from", string},
                            {"sha256", string},
                            {"offset", whole | null}};
 constexpr Field details[] = {
-    {"best", boolean},       {"right", boolean}, {"lower_log10", number | null},
-    {"log_det", object},     {"curve", objects}, {"blocks", objects},
-    {"starts", objects},     {"text", string},   {"outcome", string},
+    {"predicted", string},   {"next", string},
+    {"runner_up", string},   {"margin", number},
+    {"becomes", string},     {"best", boolean},
+    {"right", boolean},      {"lower_log10", number | null},
+    {"log_det", object},     {"curve", objects},
+    {"blocks", objects},     {"starts", objects},
+    {"text", string},        {"outcome", string},
     {"certificates", object}};
 
 bool is_of(const ordered_json& value, unsigned types) {
@@ -154,6 +158,19 @@ void check_fields(const ordered_json& record, RecordUse use) {
     if (!record.contains(field.name))
       throw InputError(fmt::format("no \"{}\", expected {}", field.name,
                                    words_of(field.types)));
+  // what the tables of a command read
+  const auto need = [&](const ordered_json& of, const std::string& within,
+                        const char* name) {
+    if (!of.contains(name))
+      throw InputError(fmt::format("no \"{}{}\"", within, name));
+  };
+  const std::string command = record["command"];
+  for (const char* told : {"bound", "search", "meanfield", "invert", "certify"})
+    if (command == told) need(record, "", "details");
+  if (command == "certify")
+    for (const char* name : {"predicted", "next", "right", "margin",
+                             "runner_up", "lower_is", "upper_is"})
+      need(record["details"], "details.", name);
 }
 
 }  // namespace lipscope::cli
