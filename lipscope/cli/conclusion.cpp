@@ -20,6 +20,10 @@ void print_answer(const std::string& answer) {
   print_text(wrapped(visible_line(answer), screen_width(STDOUT_FILENO)) + "\n");
 }
 
+void print_lines(const std::string& text) {
+  print_text(fitted(visible_text(text), screen_width(STDOUT_FILENO)));
+}
+
 void print_note(const std::string& note) {
   if (note.empty()) return;
   fmt::print(stderr, "{}\n",

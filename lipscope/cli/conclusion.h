@@ -31,6 +31,9 @@ View view_of(const OutputOptions& options);
 /// words where the terminal ends.
 void print_answer(const std::string& answer);
 
+/// Lines for people on standard output, broken between words.
+void print_lines(const std::string& text);
+
 /// A line for people on standard error, broken between words.
 void print_note(const std::string& note);
 

@@ -1,7 +1,6 @@
 // lipscope train: a character-level language model learns a text.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <numbers>
@@ -16,7 +15,6 @@
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/output_files.h"
 #include "lipscope/cli/progress.h"
-#include "lipscope/cli/terminal.h"
 #include "lipscope/cli/training_records.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/io/atomic_file.h"
@@ -25,7 +23,6 @@
 #include "lipscope/io/text_file.h"
 #include "lipscope/report/findings.h"
 #include "lipscope/report/table.h"
-#include "lipscope/report/wrap.h"
 #include "lipscope/train/training_memory.h"
 #include "lipscope/train/training_run.h"
 
@@ -348,11 +345,6 @@ ordered_json cost_of_limit(const Options& o, const RunSummary& limited,
   file.write(std::as_bytes(std::span(line)));
   file.commit();
   return cost;
-}
-
-// lines for people, broken between words where the terminal ends
-void print_lines(const std::string& text) {
-  print_text(fitted(text, screen_width(STDOUT_FILENO)));
 }
 
 void print_promise(const Options& o, const PromisedConstant& c) {
