@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <regex>
 
 #include "lipscope/cli/choice.h"
 #include "lipscope/cli/terminal.h"
@@ -87,27 +86,12 @@ Description understood(const std::string& description, std::size_t width) {
   return result;
 }
 
-std::string number(const std::string& text) {
-  // 1073741824 is how a program says "any"
-  return text.size() > 6 && text.find_first_not_of("0123456789") == text.npos
-             ? ""
-             : text;
-}
-
-// "1 to 4096", "more than 0": which numbers it takes
+// "1 to 4096", "above 0": which numbers it takes, as its check says
 std::string range_of(const CLI::Option& option) {
+  if (!words_of(option).empty()) return "";
   const std::string type = option.get_type_name();
-  std::smatch found;
-  static const std::regex range(R"(in \[(\S+) - (\S+)\])");
-  if (std::regex_search(type, found, range)) {
-    const std::string most = number(found[2]);
-    return most.empty() || found[2].str().find("e+") != std::string::npos
-               ? found[1].str() + " or more"
-               : fmt::format("{} to {}", found[1].str(), most);
-  }
-  if (type.find("POSITIVE") != type.npos) return "more than 0";
-  if (type.find("NONNEGATIVE") != type.npos) return "0 or more";
-  return "";
+  const std::size_t colon = type.find(':');
+  return colon == type.npos ? "" : type.substr(colon + 1);
 }
 
 // a space that no line is broken at, until all is laid out

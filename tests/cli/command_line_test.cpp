@@ -67,7 +67,7 @@ TEST(CommandLine, HelpFitsShowsExamplesFirstAndSpeaksPlainly) {
     }
   const std::string help = test::lipscope("measure --help").out;
   for (const std::string words : {"0 to 4096", "default: 1e-06", "default: f32",
-                                  "default: attn", "more than 0"})
+                                  "default: attn", "above 0"})
     EXPECT_NE(help.find(words), std::string::npos) << words << "\n" << help;
   const std::string all = test::lipscope("--help").out;
   for (const std::string& command : commands)
