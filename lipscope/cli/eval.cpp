@@ -44,8 +44,8 @@ int run(const Options& o) {
   const std::filesystem::path file =
       std::filesystem::path(o.folder) / "model.safetensors";
   const VectorOf<float> weights = read_weights(file, model.layout());
-  const std::vector<int> text =
-      piece_of(o.text, description.vocabulary).characters;
+  const TextPiece piece = piece_of(o.text, description.vocabulary);
+  const std::vector<int>& text = piece.characters;
   const double nll = mean_nll(model, weights, text, o.threads);
   const double bits = nll / std::numbers::ln2;
   if (o.json)
@@ -55,6 +55,7 @@ int run(const Options& o) {
                                 {"model_sha256", sha256_file(file)},
                                 {"text", o.text.text},
                                 {"split", o.text.piece},
+                                {"input", to_json(input_of(o.text, piece))},
                                 {"characters", text.size() - 1},
                                 {"context", description.config.context},
                                 {"nll", nll},

@@ -43,7 +43,7 @@ nlohmann::ordered_json at_the_place_of(const nlohmann::ordered_json& asked,
                                        nlohmann::ordered_json found);
 
 /// Whether nothing is left to do for the question of this record: it was not
-/// cut short by --budget or a signal.
+/// cut short by --budget.
 bool is_complete(const nlohmann::ordered_json& record);
 
 }  // namespace lipscope::cli

@@ -12,6 +12,7 @@
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/fingerprint.h"
+#include "lipscope/cli/meanfield_questions.h"
 #include "lipscope/cli/meanfield_table.h"
 #include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
@@ -262,51 +263,12 @@ class Meanfield final {
     return r;
   }
 
-  // Every question at an input, with what is asked beside it.
-  struct Asked {
-    Record moving, splitting;
-    std::optional<Record> duplicate;
-    std::vector<Record> actual, optimised;  // whole, cut
-
-    std::vector<Record> all() const {
-      std::vector<Record> all = {moving, splitting};
-      if (duplicate) all.push_back(*duplicate);
-      all.insert(all.end(), actual.begin(), actual.end());
-      all.insert(all.end(), optimised.begin(), optimised.end());
-      return all;
-    }
-  };
-
-  Asked asked(const Record& at) const {
-    const auto of = [&](const char* change) {
-      Record r = at;
-      r.parameters["change"] = change;
-      return r;
-    };
-    Asked a{.moving = of("move"), .splitting = of("split")};
-    if (o_.duplicate > 0) {
-      a.duplicate = of("duplicate");
-      a.duplicate->parameters["pieces"] = o_.duplicate;
-    }
-    for (const char* change : {"moved", "parted"}) {
-      if (o_.step == 0) break;
-      Record r = of(change);
-      r.delta.reset();
-      r.parameters["step"] = o_.step;
-      r.scope = "ball";
-      a.actual.push_back(std::move(r));
-    }
-    for (const char* change : {"move", "split"}) {
-      if (!o_.optimise_masses) break;
-      Record r = of(change);
-      r.delta.reset();
-      r.parameters["optimise"] = o_.move_atoms ? "masses, atoms" : "masses";
-      r.parameters["restarts"] = o_.restarts;
-      if (o_.move_atoms) r.parameters["move_atoms"] = *o_.move_atoms;
-      r.scope = "ball";
-      a.optimised.push_back(std::move(r));
-    }
-    return a;
+  MeanfieldQuestions asked(const Record& at) const {
+    return meanfield_questions(at, {.step = o_.step,
+                                    .duplicate = o_.duplicate,
+                                    .optimise_masses = o_.optimise_masses,
+                                    .move_atoms = o_.move_atoms,
+                                    .restarts = o_.restarts});
   }
 
   // how much is done already, before anything is made
@@ -353,7 +315,7 @@ class Meanfield final {
   }
 
   void answer_all(At& at) {
-    const Asked questions = asked(at.question);
+    const MeanfieldQuestions questions = asked(at.question);
     local(at, questions);
     if (questions.duplicate) duplicated(at, *questions.duplicate);
     for (const bool cut : {false, true})
@@ -363,7 +325,7 @@ class Meanfield final {
         optimised(at, questions.optimised[splitting], splitting);
   }
 
-  void local(At& at, const Asked& questions) {
+  void local(At& at, const MeanfieldQuestions& questions) {
     ask(questions.moving, [&](Record& r) {
       answer(r, found(at).moving);
       r.details["least_mass"] = at.mu.mass.minCoeff();
@@ -415,57 +377,52 @@ class Meanfield final {
   void actual(At& at, Record question, bool cut) {
     const double size = longest(at.mu.x);
     const double step = o_.step * (size > 0.0 ? size : 1.0);
-    {
-      question.radius_max = size + step;
-      ask(question, [&](Record& r) {
-        const LocalConstant& c = found(at);
-        // a token that does not react to being cut may part along any direction
-        Vector g = c.splitting.direction;
-        if (g.norm() == 0.0) g = Vector::Unit(r.d, 0);
-        const TransportRatio t = transport_ratio(
-            at.weights, at.options, at.mu,
-            cut ? parted(at.mu, c.token, g, step)
-                : moved(at.mu, c.displacement, step / longest(c.displacement)));
-        r.lower = t.lower;
-        r.lower_by = "exact-transport";
-        r.converged = t.relative_gap <= small_gap;
-        r.details["ratio"] = t.value;
-        r.details["by_the_formula"] = cut ? c.splitting.lower : c.moving.lower;
-        r.details["distance_before"] = t.before.value;
-        r.details["distance_after"] = t.after.value;
-        r.details["relative_gap"] = t.relative_gap;
-        add_bounds(at, r);
-      });
-    }
+    question.radius_max = size + step;
+    ask(question, [&](Record& r) {
+      const LocalConstant& c = found(at);
+      // a token that does not react to being cut may part along any direction
+      Vector g = c.splitting.direction;
+      if (g.norm() == 0.0) g = Vector::Unit(r.d, 0);
+      const TransportRatio t = transport_ratio(
+          at.weights, at.options, at.mu,
+          cut ? parted(at.mu, c.token, g, step)
+              : moved(at.mu, c.displacement, step / longest(c.displacement)));
+      r.lower = t.lower;
+      r.lower_by = "exact-transport";
+      r.converged = t.relative_gap <= small_gap;
+      r.details["ratio"] = t.value;
+      r.details["by_the_formula"] = cut ? c.splitting.lower : c.moving.lower;
+      r.details["distance_before"] = t.before.value;
+      r.details["distance_after"] = t.after.value;
+      r.details["relative_gap"] = t.relative_gap;
+      add_bounds(at, r);
+    });
   }
 
   void optimised(At& at, Record question, bool splitting) {
-    {
-      if (o_.move_atoms) question.radius_max = *o_.move_atoms;
-      ask(question, [&](Record& r) {
-        const WorstMeasure w = worst_measure(at.weights, at.options, at.mu,
-                                             {.radius = o_.move_atoms,
-                                              .splitting = splitting,
-                                              .restarts = o_.restarts,
-                                              .seed = o_.source.seed,
-                                              .threads = o_.solver.threads});
-        const LocalConstant c =
-            local_constant(at.weights, at.options, w.measure, o_.solver);
-        r.lower = splitting ? c.lower() : c.moving.lower;
-        r.lower_by = "ascent, " + c.moving.lower_by;
-        r.residual = c.moving.residual;
-        r.details["at_the_start"] = w.start;
-        r.details["evaluations"] = w.evaluations;
-        r.details["mass"] =
-            std::vector<double>(w.measure.mass.begin(), w.measure.mass.end());
-        for (const auto& atom : w.measure.x.rowwise())
-          r.details["x"].push_back(
-              std::vector<double>(atom.begin(), atom.end()));
-        add_bounds(at, r);
-        if (!splitting && !o_.save_input.empty())
-          write_npy(o_.save_input, w.measure.x);
-      });
-    }
+    if (o_.move_atoms) question.radius_max = *o_.move_atoms;
+    ask(question, [&](Record& r) {
+      const WorstMeasure w = worst_measure(at.weights, at.options, at.mu,
+                                           {.radius = o_.move_atoms,
+                                            .splitting = splitting,
+                                            .restarts = o_.restarts,
+                                            .seed = o_.source.seed,
+                                            .threads = o_.solver.threads});
+      const LocalConstant c =
+          local_constant(at.weights, at.options, w.measure, o_.solver);
+      r.lower = splitting ? c.lower() : c.moving.lower;
+      r.lower_by = "ascent, " + c.moving.lower_by;
+      r.residual = c.moving.residual;
+      r.details["at_the_start"] = w.start;
+      r.details["evaluations"] = w.evaluations;
+      r.details["mass"] =
+          std::vector<double>(w.measure.mass.begin(), w.measure.mass.end());
+      for (const auto& atom : w.measure.x.rowwise())
+        r.details["x"].push_back(std::vector<double>(atom.begin(), atom.end()));
+      add_bounds(at, r);
+      if (!splitting && !o_.save_input.empty())
+        write_npy(o_.save_input, w.measure.x);
+    });
   }
 
   Options o_;

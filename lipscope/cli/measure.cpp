@@ -5,22 +5,20 @@
 #include <chrono>
 #include <cmath>
 #include <compare>
-#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <numeric>
 #include <optional>
-#include <tuple>
 
 #include "lipscope/cli/answer.h"
 #include "lipscope/cli/certificates.h"
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/fingerprint.h"
-#include "lipscope/cli/key.h"
+#include "lipscope/cli/measure_options.h"
+#include "lipscope/cli/measured_growth.h"
 #include "lipscope/cli/measured_table.h"
-#include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/output_files.h"
 #include "lipscope/cli/points.h"
@@ -42,78 +40,9 @@
 namespace lipscope::cli {
 namespace {
 
-struct Options {
-  SourceOptions source;
-  SelectionOptions selection;
-  MeasureOptions solver;
-  OutputOptions output;
-  std::string certificate = "auto";
-  std::string save_direction, save_input;
-  double budget = 0.0;
-  std::uint64_t memory = 0;
-  bool strict = false;
-  bool tokens = false;
-};
-
-void declare(CLI::App& app, Options& o) {
-  app.description(
-      "Measure the local Lipschitz constant of attention: the norm of its "
-      "Jacobian at given\ntokens, from below with a witness and from above "
-      "with a proof.\n\n"
-      "  lipscope measure bert/ --text alice.txt --lengths 8,32,128 --heads "
-      "each\n"
-      "  lipscope measure gpt2/ --text alice.txt --map block --layers 0,6,11\n"
-      "  lipscope measure --random d=768,heads=12 --length 128 --enclose 1.05\n"
-      "  lipscope measure --weights layer.safetensors --num-heads 12 --mask "
-      "causal \\\n      --input x.npy --save-direction v.npy");
-  declare_source(app, o.source);
-  declare_selection(app, o.selection);
-
-  const char* group = "How hard to try";
-  declare_solver(app, o.solver, group);
-  app.add_option(
-         "--certificate", o.certificate,
-         "what proves 'upper' where the Jacobian is too large to decompose. "
-         "auto: own_split for a layer and own_blocks for a head of "
-         "dot-product attention, the best bound over the ball that holds the "
-         "input for other kinds; split, blocks (of a layer: seconds at 32 "
-         "tokens), local: that one; all: each of them, the best counts; none")
-      ->type_name("NAME")
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--budget", o.budget,
-                 "stop after this many seconds with what was found")
-      ->transform(positive_number())
-      ->group(group);
-  declare_effort(app, o.strict, o.source.seed, o.solver.threads, group);
-
-  app.add_option(
-         "--memory", o.memory,
-         "bytes that attention weights may take in each precision, e.g. "
-         "2G; beyond, they are rebuilt at every product. Default: a "
-         "quarter of the machine's")
-      ->transform(byte_size())
-      ->type_name("BYTES")
-      ->group(group);
-
-  declare_output(app, o.output);
-  app.add_flag("--tokens", o.tokens,
-               "say in each record how much of the worst change sits on each "
-               "token, going in and coming out, and up to 32 tokens how much "
-               "goes from each to each; 'report' shows them in the text")
-      ->group("Output");
-  app.add_option("--save-direction", o.save_direction,
-                 "write the witness, [n, d], to V.npy (one measurement only)")
-      ->type_name("FILE")
-      ->group("Output");
-  app.add_option("--save-input", o.save_input,
-                 "write the tokens, [n, d], to X.npy (one measurement only)")
-      ->type_name("FILE")
-      ->group("Output");
-}
-
 // what is asked of every input
-Record question(const Options& o, const Subject& subject, const Selection& s) {
+Record question(const MeasureCommandOptions& o, const Subject& subject,
+                const Selection& s) {
   Record r = question("measure", subject, s, o.source.seed);
   r.scope = "input";
   if (o.tokens) r.parameters["tokens"] = true;
@@ -128,7 +57,7 @@ constexpr Index numbers_of_a_small_job = Index{1} << 25;
 
 class Measuring final {
  public:
-  explicit Measuring(Options options)
+  explicit Measuring(MeasureCommandOptions options)
       : o_(std::move(options)),
         subject_(load_subject(o_.source)),
         selection_(select(o_.selection, o_.source, subject_)),
@@ -156,26 +85,25 @@ class Measuring final {
   int run() {
     if (!o_.output.quiet) print_note(points_.note());
     announce();
-    std::list<std::vector<Matrix>> inputs;
     std::vector<Job> jobs;
     for (const Group& group : points_.groups()) {
       show(fmt::format("n = {}", group.n));
       std::vector<Job> here = jobs_of(group);
-      const bool wanted = std::any_of(here.begin(), here.end(),
-                                      [](const Job& j) { return j.wanted; });
-      // a list: jobs refer to its members until they are done
-      if (wanted && time_left()) inputs.push_back(points_.at(group));
+      const bool wanted =
+          std::any_of(here.begin(), here.end(),
+                      [](const Job& j) { return !j.sequences.empty(); });
+      std::shared_ptr<const std::vector<Matrix>> inputs;
+      if (wanted && time_left())
+        inputs = std::make_shared<const std::vector<Matrix>>(points_.at(group));
       for (Job& job : here) {
         // the weights of a great model are there a layer at a time
         if (!maps_.keeps_layers() && !jobs.empty() &&
             jobs.back().part.layer != job.part.layer)
           finish_jobs(jobs);
-        if (job.wanted && !inputs.empty()) give(job, inputs.back());
+        if (inputs && !job.sequences.empty()) give(job, inputs);
         jobs.push_back(std::move(job));
       }
-      if (jobs.size() < jobs_together) continue;
-      finish_jobs(jobs);
-      inputs.clear();
+      if (jobs.size() >= jobs_together) finish_jobs(jobs);
     }
     finish_jobs(jobs);
     finish();
@@ -198,18 +126,19 @@ class Measuring final {
     auto operator<=>(const Part&) const = default;
   };
 
-  // One part at the sequences of a group. All of them are measured, or none:
-  // where some answers are there already, the others come from the same
-  // products as they would have in one run.
+  // One part at the sequences of a group.
   struct Job {
     Part part;
     std::size_t layer = 0;  // number of the selected layer
     Group group;
-    std::vector<Record> records;  // questions, then answers
-    std::vector<bool> known;      // what --resume found
-    const Matrix* x = nullptr;  // sequences under one another, if they are made
-    bool wanted = false, answered = false;
-    Vector direction = {};  // of the first sequence
+    std::vector<Record> records;      // questions, then answers
+    std::vector<bool> known;          // what --resume found
+    std::vector<Index> sequences;     // of the group, those to be measured
+    std::shared_ptr<const Matrix> x;  // these under one another, once made
+    bool answered = false;
+    Vector direction = {};  // of the first of them
+
+    Index count() const { return static_cast<Index>(sequences.size()); }
   };
 
   // how much is done already, before anything is made
@@ -244,17 +173,29 @@ class Measuring final {
       job.known.push_back(records_.find(r) != nullptr);
       job.records.push_back(std::move(r));
     }
-    job.wanted = saves() || std::find(job.known.begin(), job.known.end(),
-                                      false) != job.known.end();
+    // All are measured, or none: where some answers are there already, the
+    // others come from the same products as they would have in one run.
+    if (saves() ||
+        std::find(job.known.begin(), job.known.end(), false) != job.known.end())
+      for (Index i = 0; i < group.count; ++i) job.sequences.push_back(i);
     return job;
   }
 
   // the tokens, of which the question knows the content only
-  void give(Job& job, const std::vector<Matrix>& inputs) {
-    job.x = &inputs[job.layer];
-    for (Index i = 0; i < job.group.count; ++i)
-      tell_radii(job.x->middleRows(i * job.group.n, job.group.n),
-                 job.records[i]);
+  void give(Job& job,
+            const std::shared_ptr<const std::vector<Matrix>>& inputs) {
+    const Matrix& all = (*inputs)[job.layer];
+    const Index n = job.group.n;
+    if (job.count() == job.group.count) {
+      job.x = {inputs, &all};
+    } else {
+      Matrix some(job.count() * n, all.cols());
+      for (Index k = 0; k < job.count(); ++k)
+        some.middleRows(k * n, n) = all.middleRows(job.sequences[k] * n, n);
+      job.x = std::make_shared<const Matrix>(std::move(some));
+    }
+    for (const Index i : job.sequences)
+      tell_radii(all.middleRows(i * n, n), job.records[i]);
     prepare(job);
   }
 
@@ -263,7 +204,7 @@ class Measuring final {
     if (!maps_.keeps_layers() && job.part.layer != layer_made_) made_.clear();
     layer_made_ = job.part.layer;
     const bool alone = selection_.norm != "2";  // a sequence at a time, in f64
-    const Index count = alone ? 1 : job.group.count;
+    const Index count = alone ? 1 : job.count();
     MadeMaps& made = made_[{job.part, count}];
     if (!made.witness) {
       made.witness = maps_.make<double>(job.part.layer, job.part.head, count);
@@ -280,7 +221,7 @@ class Measuring final {
     const bool small =
         std::all_of(jobs.begin(), jobs.end(), [this](const Job& j) {
           const Index n = j.group.n;
-          return j.group.count * n *
+          return j.count() * n *
                      (n * subject_.heads() + 64 * subject_.features()) <=
                  numbers_of_a_small_job;
         });
@@ -289,8 +230,8 @@ class Measuring final {
     std::iota(order.begin(), order.end(), Index{0});
     if (small)
       std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) {
-        return jobs[a].group.count * jobs[a].group.n >
-               jobs[b].group.count * jobs[b].group.n;
+        return jobs[a].count() * jobs[a].group.n >
+               jobs[b].count() * jobs[b].group.n;
       });
     std::size_t written = 0;
     parallel_for(static_cast<Index>(jobs.size()), small ? o_.solver.threads : 1,
@@ -315,24 +256,29 @@ class Measuring final {
     show(doing);
     const double before = elapsed();
     bool cut = false;
-    job.direction = answer(job, doing, cut);
+    std::vector<Record> records;
+    for (const Index i : job.sequences) records.push_back(job.records[i]);
+    job.direction = answer(job, records, doing, cut);
     const double measured = elapsed();
-    cut = cut || (!time_left() && certificates_.wanted(job.records));
+    cut = cut || (!time_left() && certificates_.wanted(records));
     const bool certified =
         !cut &&
-        certificates_.add(job.records, *job.x, job.part.layer, job.part.head);
-    const double count = static_cast<double>(job.group.count);
-    for (Record& r : job.records) {
+        certificates_.add(records, *job.x, job.part.layer, job.part.head);
+    const double count = static_cast<double>(job.count());
+    for (Index k = 0; k < job.count(); ++k) {
+      Record& r = records[k];
       if (cut) r.cut = "budget";
       r.seconds = (elapsed() - before) / count;
       if (certified)
         r.details["upper_seconds"] = (elapsed() - measured) / count;
+      job.records[job.sequences[k]] = std::move(r);
     }
   }
 
   // the direction found at the first sequence; `cut` if there was no more time
-  Vector answer(Job& job, const std::string& doing, bool& cut) {
-    const Index n = job.group.n, count = job.group.count;
+  Vector answer(const Job& job, std::vector<Record>& records,
+                const std::string& doing, bool& cut) {
+    const Index n = job.group.n, count = job.count();
     std::vector<Vector> directions;
     if (selection_.norm != "2") {
       const Map<double>& f = *made_.at({job.part, 1}).witness;
@@ -340,9 +286,9 @@ class Measuring final {
         const OperatorPtr<double> j = f.linearize(job.x->middleRows(i * n, n));
         directions.push_back(
             selection_.norm == "inf"
-                ? cli::answer(job.records[i],
+                ? cli::answer(records[i],
                               inf_norm(*j, {.threads = o_.solver.threads}))
-                : cli::answer(job.records[i],
+                : cli::answer(records[i],
                               token_norm(*j, n, {.seed = o_.source.seed})));
       }
       return directions.front();
@@ -358,13 +304,13 @@ class Measuring final {
     const std::vector<Measurement> found =
         measure_norms(*made.search, *made.witness, *job.x, solver);
     for (Index i = 0; i < count; ++i)
-      directions.push_back(cli::answer(job.records[i], found[i]));
+      directions.push_back(cli::answer(records[i], found[i]));
     if (o_.tokens) {
       const auto flows = flow_details(*made.witness, *job.x, n, found);
       for (Index i = 0; i < count; ++i) {
-        job.records[i].details.update(
-            token_shares(points_.words(job.group, i), n, found[i]));
-        job.records[i].details.update(flows[i]);
+        records[i].details.update(token_shares(
+            points_.words(job.group, job.sequences[i]), n, found[i]));
+        records[i].details.update(flows[i]);
       }
     }
     return directions.front();
@@ -378,7 +324,7 @@ class Measuring final {
       all_done_ = all_done_ && (done || job.known[i]);
       if (!done && !job.known[i]) continue;
       records_.add(job.records[i]);
-      note(job.part, records_.shown().back());
+      growth_.note({job.part.layer, job.part.head}, records_.shown().back());
     }
   }
 
@@ -399,31 +345,11 @@ class Measuring final {
     if (!o_.save_input.empty()) write_npy(o_.save_input, x);
   }
 
-  void note(const Part& part, const nlohmann::ordered_json& row) {
-    Growth& growth = growth_[part];
-    growth.points.push_back({row["n"].get<Index>(), row["lower"].get<double>(),
-                             row["radius_rms"].get<double>()});
-    growth.keys.push_back(key_of(row));
-  }
-
   void finish() {
-    for (auto& [part, growth] : growth_) {
-      std::vector<GrowthPoint>& points = growth.points;
-      // in one order, whether they were measured now or before
-      std::sort(points.begin(), points.end(),
-                [](const GrowthPoint& a, const GrowthPoint& b) {
-                  return std::tie(a.n, a.value, a.radius) <
-                         std::tie(b.n, b.value, b.radius);
-                });
-      const std::optional<GrowthFit> fit = fit_growth(points);
-      if (!fit) continue;
-      GrowthRecord g{question(o_, subject_, selection_), growth.keys, *fit};
-      g.of.dtype = points_.dtype();
-      if (selection_.norm == "2") tell_solver(o_.solver, g.of);
-      g.of.layer = part.layer;
-      g.of.head = part.head;
-      records_.add(g);
-    }
+    Record of = question(o_, subject_, selection_);
+    of.dtype = points_.dtype();
+    if (selection_.norm == "2") tell_solver(o_.solver, of);
+    growth_.write(of, records_);
     progress_.clear();
     conclude(o_.output, records_.shown(),
              {.table =
@@ -434,7 +360,7 @@ class Measuring final {
               .answer = measured_finding(records_.shown())});
   }
 
-  Options o_;
+  MeasureCommandOptions o_;
   std::chrono::steady_clock::time_point start_ =
       std::chrono::steady_clock::now();
   Subject subject_;
@@ -453,18 +379,14 @@ class Measuring final {
   std::mutex writing_, showing_;
   std::atomic<Index> done_ = 0;
   bool all_done_ = true;  // the budget left nothing out
-  struct Growth {
-    std::vector<GrowthPoint> points;
-    std::vector<std::string> keys;
-  };
-  std::map<Part, Growth> growth_;
+  MeasuredGrowth growth_;
 };
 
 }  // namespace
 
 Run measure_command(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
-  declare(app, *options);
+  const auto options = std::make_shared<MeasureCommandOptions>();
+  declare_measure(app, *options);
   return [options] {
     OutputFiles files = files_of(options->source, options->output);
     files.writes(options->save_direction, "--save-direction",

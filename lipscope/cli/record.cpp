@@ -57,6 +57,13 @@ WithHighProbability with_high_probability(const Record& r) {
 
 }  // namespace
 
+ordered_json to_json(const RecordInput& input) {
+  return {{"from", input.from},
+          {"name", or_null(input.name)},
+          {"sha256", input.sha256},
+          {"offset", or_null(input.offset)}};
+}
+
 ordered_json to_json(const Record& r) {
   const WithHighProbability whp = with_high_probability(r);
   for (const auto& [name, value] : {std::pair("radius_max", r.radius_max),
@@ -70,11 +77,7 @@ ordered_json to_json(const Record& r) {
     require_finite(name, value);
   ordered_json json = head_of(r, r.command);
   json.update({{"n", r.n}, {"d", r.d}, {"sample", r.sample}});
-  if (r.input)
-    json["input"] = {{"from", r.input->from},
-                     {"name", or_null(r.input->name)},
-                     {"sha256", r.input->sha256},
-                     {"offset", or_null(r.input->offset)}};
+  if (r.input) json["input"] = to_json(*r.input);
   json.update(
       {{"radius_max", or_null(r.radius_max)},
        {"radius_rms", or_null(r.radius_rms)},

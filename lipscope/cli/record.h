@@ -54,8 +54,8 @@ struct Record {
   std::optional<double> residual;
   std::optional<Index> steps;
   bool converged = true;
-  /// What ended the work before it was done: "budget" or "interrupted". Such a
-  /// record is not converged, and --resume does its work again.
+  /// What ended the work before it was done: "budget". Such a record is not
+  /// converged, and --resume does its work again.
   std::string cut = {};
   std::string dtype;
   std::uint64_t seed = 0;
@@ -64,6 +64,7 @@ struct Record {
   nlohmann::ordered_json details = nlohmann::ordered_json::object();
 };
 
+nlohmann::ordered_json to_json(const RecordInput& input);
 nlohmann::ordered_json to_json(const Record& record);
 
 /// How the constants of one map, measured from below at inputs, grow with n:

@@ -1,6 +1,7 @@
 #include "lipscope/cli/text_piece.h"
 
 #include "lipscope/cli/choice.h"
+#include "lipscope/cli/fingerprint.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/io/text_file.h"
 
@@ -30,6 +31,15 @@ TextPiece piece_of(const TextPieceOptions& o, const Vocabulary& vocabulary) {
         end - begin, o.piece));
   return {.characters = {all.begin() + begin, all.begin() + end},
           .begin = begin};
+}
+
+RecordInput input_of(const TextPieceOptions& o, const TextPiece& piece) {
+  const std::vector<Index> ids(piece.characters.begin(),
+                               piece.characters.end());
+  return {.from = "text",
+          .name = o.text,
+          .sha256 = fingerprint(ids),
+          .offset = piece.begin};
 }
 
 }  // namespace lipscope::cli

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lipscope/cli/record.h"
 #include "lipscope/train/corpus.h"
 
 namespace lipscope::cli {
@@ -26,5 +27,8 @@ struct TextPiece {
 /// two.
 TextPiece piece_of(const TextPieceOptions& options,
                    const Vocabulary& vocabulary);
+
+/// The piece as a record names it.
+RecordInput input_of(const TextPieceOptions& options, const TextPiece& piece);
 
 }  // namespace lipscope::cli

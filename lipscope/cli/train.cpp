@@ -211,7 +211,7 @@ void declare(CLI::App& app, Options& o) {
       ->group(group);
 }
 
-// all that the weights depend on
+// all that the weights and metrics.jsonl depend on, but for the steps
 ordered_json told(const Options& o, const std::string& text) {
   const TrainingOptions& t = o.training;
   ordered_json json = {{"text_sha256", sha256_text(text)},
@@ -236,6 +236,7 @@ ordered_json told(const Options& o, const std::string& text) {
        {"dropout", t.dropout},
        {"clip", t.clip},
        {"eval-every", o.run.eval_every},
+       {"measure", o.run.measured_characters},
        {"seed", t.seed}});
   if (t.limits.lipschitz) json["max-lipschitz"] = *t.limits.lipschitz;
   if (t.limits.spectral) json["spectral-cap"] = *t.limits.spectral;
