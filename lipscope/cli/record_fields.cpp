@@ -81,11 +81,11 @@ constexpr Field others[] = {{"value_of", string},
 // what was asked for and what was found beside the numbers, as far as tables
 // and pages read them
 constexpr Field parameters[] = {
-    {"experiment", string},  {"series", string},   {"x_name", string},
-    {"x", number},           {"split", string},    {"change", string},
-    {"pieces", whole},       {"optimise", string}, {"of", string},
-    {"text", string | null}, {"scale", number},    {"depth", whole},
-    {"t", number | null},    {"tokens", boolean}};
+    {"experiment", string},  {"series", string},          {"x_name", string},
+    {"x", number},           {"split", string},           {"change", string},
+    {"pieces", whole},       {"optimise", string},        {"of", string},
+    {"text", string | null}, {"scale", number},           {"depth", whole},
+    {"t", number | null},    {"tokens", boolean | string}};
 constexpr Field input[] = {{"from", string},
                            {"name", string | null},
                            {"sha256", string},
