@@ -173,11 +173,9 @@ class Measuring final {
       job.known.push_back(records_.find(r) != nullptr);
       job.records.push_back(std::move(r));
     }
-    // All are measured, or none: where some answers are there already, the
-    // others come from the same products as they would have in one run.
-    if (saves() ||
-        std::find(job.known.begin(), job.known.end(), false) != job.known.end())
-      for (Index i = 0; i < group.count; ++i) job.sequences.push_back(i);
+    // what is measured beside a sequence does not change its numbers
+    for (Index k = 0; k < group.count; ++k)
+      if (saves() || !job.known[k]) job.sequences.push_back(k);
     return job;
   }
 

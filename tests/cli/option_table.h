@@ -74,9 +74,7 @@ inline std::vector<OptionRow> option_table() {
             "--ids {ids}", "--ids {other ids}");
     // the same rows in another order
     changes(c, "--input", stored + more, "--input {x}", "--input {other x}");
-    changes(c, "--samples",
-            layer + (c == "measure" ? "--norm inf " : "") + more, "--samples 1",
-            "--samples 2");
+    changes(c, "--samples", layer + more, "--samples 1", "--samples 2");
     changes(c, "--offset", model + more, "--offset 0", "--offset 1");
     changes(c, "--radius", layer + more, "--radius 1", "--radius 2");
     changes(c, "--dtype", model + more, "--dtype f32", "--dtype f64");
