@@ -9,6 +9,7 @@
 #include "lipscope/cli/certified_table.h"
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/conclusion.h"
+#include "lipscope/cli/config_fingerprint.h"
 #include "lipscope/cli/fingerprint.h"
 #include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "lipscope/core/matrix.h"
-#include "lipscope/model/config.h"
 
 /// SHA-256 of what numbers depend on: by its content, wherever it lies.
 namespace lipscope::cli {
@@ -19,8 +18,5 @@ std::string fingerprint(const Matrix& x);
 
 /// Of a list of texts: each counts by itself, ["ab", "c"] is not ["a", "bc"].
 std::string fingerprint(std::span<const std::string> texts);
-
-/// Of all that config.json says and numbers depend on.
-std::string fingerprint(const ModelConfig& config);
 
 }  // namespace lipscope::cli

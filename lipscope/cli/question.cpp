@@ -1,6 +1,6 @@
 #include "lipscope/cli/question.h"
 
-#include "lipscope/cli/fingerprint.h"
+#include "lipscope/cli/config_fingerprint.h"
 
 namespace lipscope::cli {
 namespace {

@@ -8,6 +8,7 @@
 #include "lipscope/cli/answer.h"
 #include "lipscope/cli/choice.h"
 #include "lipscope/cli/conclusion.h"
+#include "lipscope/cli/config_fingerprint.h"
 #include "lipscope/cli/fingerprint.h"
 #include "lipscope/cli/fitted_windows.h"
 #include "lipscope/cli/numbers.h"

@@ -9,6 +9,7 @@
 #include "lipscope/cli/choice.h"
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/conclusion.h"
+#include "lipscope/cli/config_fingerprint.h"
 #include "lipscope/cli/fingerprint.h"
 #include "lipscope/cli/key.h"
 #include "lipscope/cli/measured_table.h"

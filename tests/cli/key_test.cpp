@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lipscope/cli/config_fingerprint.h"
 #include "lipscope/cli/fingerprint.h"
 #include "lipscope/cli/record.h"
 
