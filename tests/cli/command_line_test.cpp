@@ -14,6 +14,7 @@ using test::lines_of;
 using test::on_terminal;
 using test::Outcome;
 using test::Screen;
+using test::Terminal;
 
 const std::vector<std::string> commands = {
     "measure", "bound",   "search", "meanfield", "invert",    "train", "eval",
@@ -42,7 +43,7 @@ TEST(CommandLine, SuggestsTheNearestCommandOptionAndWord) {
                  {"--sort", "did you mean lower?"});
 }
 
-TEST(CommandLine, HelpFitsShowsExamplesFirstAndSpeaksPlainly) {
+TEST_F(Terminal, HelpFitsShowsExamplesFirstAndSpeaksPlainly) {
   for (const unsigned short columns : {80, 120})
     for (const std::string& command : commands) {
       SCOPED_TRACE(command);

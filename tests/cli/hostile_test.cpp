@@ -88,8 +88,7 @@ Ended ended(const std::string& arguments, const fs::path& folder,
   const std::string command =
       "exec " + std::string(LIPSCOPE_PROGRAM) + " " + arguments;
   const std::string out = scratch / "out", err = scratch / "err";
-  std::fflush(nullptr);
-  const pid_t child = fork();
+  const pid_t child = test::fork_process();
   if (child == 0) {
     setpgid(0, 0);
     const rlimit limit{most_memory, most_memory};

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -62,11 +63,19 @@ inline Outcome lipscope(const std::string& arguments) {
   return run_program(LIPSCOPE_PROGRAM, arguments);
 }
 
+/// A second process. It throws where none can be made: -1 in place of a process
+/// would make kill() end every process of the machine.
+inline pid_t fork_process() {
+  std::fflush(nullptr);  // or the child would print our buffers once more
+  const pid_t child = fork();
+  if (child < 0) throw std::runtime_error("no process can be made");
+  return child;
+}
+
 /// Starts the program and kills it after so many milliseconds. Whether it was
 /// still alive then.
 inline bool kill_after(int milliseconds, const std::string& arguments) {
-  std::fflush(nullptr);  // or the child would print our buffers once more
-  const pid_t child = fork();
+  const pid_t child = fork_process();
   if (child == 0) {
     std::freopen("/dev/null", "w", stdout);
     std::freopen("/dev/null", "w", stderr);

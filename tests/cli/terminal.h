@@ -17,6 +17,26 @@ struct Screen {
   std::string text;  ///< all that reached the terminal, control codes included
 };
 
+/// Whether this machine has pseudo-terminals: a container may have none.
+inline bool has_terminals() {
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  if (terminal < 0) return false;
+  const bool usable = grantpt(terminal) == 0 && unlockpt(terminal) == 0;
+  const char* name = usable ? ptsname(terminal) : nullptr;
+  const int other = name ? open(name, O_RDWR | O_NOCTTY) : -1;
+  if (other >= 0) close(other);
+  close(terminal);
+  return other >= 0;
+}
+
+/// Tests that need one. Where there is none they say so and are skipped.
+class Terminal : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_terminals()) GTEST_SKIP() << "no pseudo-terminals here";
+  }
+};
+
 /// Runs `lipscope arguments` on a pseudo-terminal of so many columns, for at
 /// most `seconds`. `watch` is told of all that was printed so far, and of the
 /// process, whenever something was.
@@ -28,6 +48,7 @@ inline Screen on_terminal(
   winsize size{.ws_row = 50, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
   int terminal = -1;
   const pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
+  if (child < 0) throw std::runtime_error("no pseudo-terminal can be made");
   if (child == 0) {
     unsetenv("COLUMNS");
     execl("/bin/sh", "sh", "-c",

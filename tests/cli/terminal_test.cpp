@@ -15,6 +15,7 @@ using test::lines_of;
 using test::on_terminal;
 using test::Outcome;
 using test::Screen;
+using test::Terminal;
 
 std::string joined(const std::vector<std::string>& lines) {
   std::string text;
@@ -45,7 +46,7 @@ const std::vector<std::string>& typical_runs() {
   return runs;
 }
 
-TEST(Terminal, NothingIsWiderThanTheTerminal) {
+TEST_F(Terminal, NothingIsWiderThanTheTerminal) {
   for (const unsigned short columns : {80, 120})
     for (const std::string& run : typical_runs()) {
       SCOPED_TRACE(run);
@@ -56,7 +57,7 @@ TEST(Terminal, NothingIsWiderThanTheTerminal) {
     }
 }
 
-TEST(Terminal, NarrowTablesSayWhatTheyLeaveOut) {
+TEST_F(Terminal, NarrowTablesSayWhatTheyLeaveOut) {
   const std::string run = "measure --random d=16,heads=2 --length 4 --quiet";
   const std::string narrow = joined(lines_of(on_terminal(80, run)));
   EXPECT_NE(narrow.find("(not shown: "), std::string::npos) << narrow;
@@ -74,7 +75,7 @@ TEST(Terminal, NarrowTablesSayWhatTheyLeaveOut) {
   EXPECT_NE(told.out.find("(not shown: "), std::string::npos);
 }
 
-TEST(Terminal, TheBarIsGoneWhereARowOfTrainStands) {
+TEST_F(Terminal, TheBarIsGoneWhereARowOfTrainStands) {
   const Folder folder;
   std::ofstream text(folder / "text");
   for (int i = 0; i < 400; ++i) text << "the cat sat on the mat. ";
@@ -100,7 +101,7 @@ TEST(Terminal, TheBarIsGoneWhereARowOfTrainStands) {
       << "the answer is not the end of " << all;
 }
 
-TEST(Terminal, ALongMeasurementShowsItsStepAndAnEstimate) {
+TEST_F(Terminal, ALongMeasurementShowsItsStepAndAnEstimate) {
   const Screen screen = on_terminal(
       120,
       "measure --random d=256,heads=8,scale=0.2 --length 512 --certificate "
@@ -139,7 +140,7 @@ Screen interrupted(const std::string& run, const std::string& out,
   });
 }
 
-TEST(Terminal, CtrlCSaysWhatWasKeptAndTheSameCommandGoesOn) {
+TEST_F(Terminal, CtrlCSaysWhatWasKeptAndTheSameCommandGoesOn) {
   const Folder folder;
   const std::vector<std::string> runs = {
       "measure --random d=64,heads=4,scale=0.5 --lengths 64:1000:32 "
@@ -183,7 +184,7 @@ TEST(Terminal, CtrlCSaysWhatWasKeptAndTheSameCommandGoesOn) {
     EXPECT_EQ(test::without_times(a[i]), test::without_times(b[i])) << i;
 }
 
-TEST(Terminal, CtrlCWithoutOutSaysThatNothingWasKept) {
+TEST_F(Terminal, CtrlCWithoutOutSaysThatNothingWasKept) {
   const Screen cut = on_terminal(
       80,
       "measure --random d=64,heads=4,scale=0.5 --lengths 64:1000:32 "
@@ -199,7 +200,7 @@ TEST(Terminal, CtrlCWithoutOutSaysThatNothingWasKept) {
       << said(cut);
 }
 
-TEST(Terminal, ASecondCtrlCEndsAtOnce) {
+TEST_F(Terminal, ASecondCtrlCEndsAtOnce) {
   // one product of this takes long; the second signal does not wait for it
   const auto start = std::chrono::steady_clock::now();
   int sent = 0;
@@ -221,7 +222,7 @@ TEST(Terminal, ASecondCtrlCEndsAtOnce) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
-TEST(Terminal, TrainGoesOnFromWhereCtrlCStoppedIt) {
+TEST_F(Terminal, TrainGoesOnFromWhereCtrlCStoppedIt) {
   const Folder folder;
   std::ofstream text(folder / "text");
   for (int i = 0; i < 400; ++i) text << "the cat sat on the mat. ";
