@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "lipscope/report/median.h"
+#include "lipscope/report/record_fields.h"
 #include "lipscope/report/table.h"
 #include "lipscope/report/wrap.h"
 
@@ -27,14 +28,10 @@ struct Sides {
 Sides sides_of(const std::vector<ordered_json>& records) {
   Sides s;
   for (const ordered_json& r : records) {
-    const ordered_json& details = r["details"];
-    s.lower.push_back(details.contains("lower_log10")
-                          ? details["lower_log10"].get<double>()
-                          : -infinity);
-    s.upper.push_back(r["upper_log10"].is_number()
-                          ? r["upper_log10"].get<double>()
-                          : infinity);
-    s.right.push_back(details["right"].get<bool>());
+    const ordered_json& details = inside(r, "details");
+    s.lower.push_back(number_of(details, "lower_log10").value_or(-infinity));
+    s.upper.push_back(number_of(r, "upper_log10").value_or(infinity));
+    s.right.push_back(details.value("right", false));
   }
   return s;
 }
@@ -107,9 +104,9 @@ std::string certified_table(const std::vector<ordered_json>& records,
   const Sides sides = sides_of(records);
   std::string text = fmt::format(
       "{}: kind {}, mask causal, norm 2, from the input of layer 0 to the next "
-      "character; {} positions of {} ({})\n",
+      "character; {} positions of {}\n",
       cell(first["model"]), cell(first["kind"]), records.size(),
-      cell(first["parameters"]["text"]), cell(first["parameters"]["split"]));
+      cell(text_of(inside(first, "input"), "name")));
   text += constant.logits
               ? fmt::format(
                     "constant to the logits, everywhere, from above: "

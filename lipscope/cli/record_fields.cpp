@@ -129,10 +129,12 @@ std::string words_of(unsigned types) {
   return words;
 }
 
+// Where records are only shown, null is the same as absent.
 void check_field(const ordered_json& record, const Field& field,
-                 const std::string& within) {
+                 const std::string& within, RecordUse use) {
   const auto at = record.find(field.name);
   if (at == record.end() || is_of(*at, field.types)) return;
+  if (use == RecordUse::shown && at->is_null()) return;
   throw InputError(fmt::format("\"{}{}\" is {}, expected {}", within,
                                field.name, shown(nlohmann::json(*at)),
                                words_of(field.types)));
@@ -141,19 +143,21 @@ void check_field(const ordered_json& record, const Field& field,
 }  // namespace
 
 void check_fields(const ordered_json& record, RecordUse use) {
-  for (const Field& field : fields) check_field(record, field, "");
-  for (const Field& field : others) check_field(record, field, "");
-  if (const auto at = record.find("parameters"); at != record.end())
-    for (const Field& field : parameters)
-      check_field(*at, field, "parameters.");
-  if (const auto at = record.find("input"); at != record.end())
-    for (const Field& field : input) check_field(*at, field, "input.");
-  if (const auto at = record.find("details"); at != record.end())
-    for (const Field& field : details) check_field(*at, field, "details.");
+  for (const Field& field : fields) check_field(record, field, "", use);
+  for (const Field& field : others) check_field(record, field, "", use);
+  const auto check_inside = [&](const char* name, const auto& known) {
+    const auto at = record.find(name);
+    if (at == record.end() || !at->is_object()) return;
+    for (const Field& field : known)
+      check_field(*at, field, std::string(name) + ".", use);
+  };
+  check_inside("parameters", parameters);
+  check_inside("input", input);
+  check_inside("details", details);
 
   // fits of growth are recognised whole, and have fewer fields
-  if (use == RecordUse::shown || record.value("command", "") == "growth")
-    return;
+  if (use == RecordUse::shown) return;
+  if (record.value("command", "") == "growth") return;
   for (const Field& field : fields)
     if (!record.contains(field.name))
       throw InputError(fmt::format("no \"{}\", expected {}", field.name,

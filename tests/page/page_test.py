@@ -199,8 +199,8 @@ class PageTest(PageCase):
                                map=word, scope=word, head=word, details={"tokens": bad, "input_share": made.shares(8, k), "output_share": made.shares(8, k), word: word})
                    for k, word in enumerate(bad)]
         records += [made.record(command=word, parameters={"experiment": word, "series": word, "x_name": word, "x": 1}, details={"title": word, "explanation": word, "y_name": word}) for word in bad]
-        records += [made.record(command=command, model=word, input={"from": word, "name": word, "sha256": word, "offset": word},
-                                parameters={"text": word, "split": word, "limit": word, "series": "valid", "t": word}, details={"recovered": word}, **more)
+        records += [made.record(command=command, model=word, input={"from": word, "name": word, "sha256": word, "offset": None},
+                                parameters={"text": word, "split": word, "limit": word, "series": "valid"}, details={"recovered": word}, **more)
                     for word in bad for command, more in [("certify", {}), ("train", {"value": 2.0}), ("bound", {"upper": 9.0}), ("invert", {"upper": 9.0})]]
         records += [made.record(command="reproduce", lower=None, parameters={"experiment": word}, details={"title": word, "explanation": word}) for word in bad]
         records += [{**made.growth(layer=0, head=bad[0], exponent=0.1, constant=1.0), "model": bad[0]}, {"__proto__": 1, "constructor": 2, "command": "search", "lower": 1.0}]
@@ -213,15 +213,17 @@ class PageTest(PageCase):
         self.assertIn(bad[0], rows)
 
     def test_fields_of_other_types_than_theirs_do_no_harm(self):
+        # what the program checks it refuses by name; what it does not check reaches the page
         odd = [None, True, 3, "x", [], {}, [[1]], {"name": [1], "from": {}}]
-        records = [made.record(sample=k, input=value, parameters={"experiment": value, "limit": value, "text": value},
-                                details={"title": value, "flow": value, "input_share": [0.5, 0.5], "lower_log10": value}) for k, value in enumerate(odd)]
-        records += [{**made.growth(layer=0, head="all", exponent=0.1, constant=1.0), "input": value, "parameters": value} for value in odd]
+        records = [made.record(sample=k, parameters={"limit": value}, details={"title": value, "flow": value, "input_share": [0.5, 0.5]}) for k, value in enumerate(odd)]
+        records += [{**made.growth(layer=0, head="all", exponent=0.1, constant=1.0), "title": value} for value in odd]
         for command in ("measure", "certify", "train", "reproduce", "bound", "search", "invert", "meanfield", "x", "constructor"):
             self.show([{**r, "command": command} if "lower" in r else r for r in records])
             self.assertTrue(self.text("h1"), command)
             self.assertNotRegex(self.text("header"), r"undefined|NaN|\[object", command)
             self.assertEqual(len(self.texts("#grid")), 1)
+        for wrong in ({"input": 3}, {"parameters": {"experiment": True}}, {"details": {"lower_log10": "x"}}, {"lower": "x"}):
+            self.write_page([made.record(**wrong)], code=2)
         self.show(records, records, command="compare")
         self.assertTrue(self.text("h1"))
         # names that every object has
