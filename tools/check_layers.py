@@ -22,14 +22,19 @@ ALLOWED = {
     "search": ["core", "operators", "attention", "spectral"],
     "transport": ["core", "operators", "attention", "spectral"],
     "control": ["core", "operators", "attention", "model", "theory"],
+    "record": ["core", "operators", "io", "spectral", "attention", "model",
+               "theory", "report"],
     "experiments": ["core", "operators", "spectral", "attention", "model",
                     "theory", "search", "transport", "control",
                     "train", "report"],
     "train": ["core", "io", "text", "attention", "spectral", "model", "theory",
               "control"],
+    "audit": ["core", "operators", "io", "text", "spectral", "attention",
+              "model", "theory", "search", "transport", "control", "train",
+              "record", "report", "experiments"],
     "cli": ["core", "operators", "io", "text", "spectral", "attention",
-            "model", "theory", "search", "transport", "control",
-            "experiments", "train", "report"],
+            "model", "control", "train", "record", "report",
+            "experiments", "audit"],
 }
 
 INCLUDE = re.compile(r'#include [<"]lipscope/(\w+)/')

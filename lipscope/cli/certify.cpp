@@ -1,46 +1,31 @@
 // lipscope certify: how far the predictions of a trained model hold.
 
-#include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <memory>
+#include "lipscope/audit/certify.h"
 
-#include "lipscope/cli/answer.h"
+#include <memory>
+#include <vector>
+
 #include "lipscope/cli/certified_table.h"
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/conclusion.h"
-#include "lipscope/cli/config_fingerprint.h"
-#include "lipscope/cli/fingerprint.h"
 #include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/output_files.h"
-#include "lipscope/cli/progress.h"
-#include "lipscope/cli/text_piece.h"
-#include "lipscope/control/certifier.h"
-#include "lipscope/core/errors.h"
-#include "lipscope/core/parallel.h"
-#include "lipscope/io/sha256.h"
+#include "lipscope/cli/progress_bar.h"
+#include "lipscope/cli/shared_options.h"
 #include "lipscope/report/findings.h"
-#include "lipscope/train/model_folder.h"
-#include "lipscope/train/model_stack.h"
-#include "lipscope/train/training_memory.h"
 
 namespace lipscope::cli {
 namespace {
 
-using nlohmann::ordered_json;
-
 struct Options {
-  std::string folder;
-  TextPieceOptions text;
-  Index positions = 1000;
+  audit::CertifyRequest request;
   std::vector<double> radii = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3};
-  AttackOptions attack;
-  int threads = 0;
   OutputOptions output;
 };
 
-void declare(CLI::App& app, Options& o) {
+void declare(CLI::App& app, Options& options) {
+  audit::CertifyRequest& o = options.request;
   app.description(
       "How far each prediction of a trained model holds. After every character "
       "of a text the model\npredicts the next one; the question is how far the "
@@ -63,10 +48,10 @@ void declare(CLI::App& app, Options& o) {
   app.add_option("DIR", o.folder, "what lipscope train made")->required();
   declare_text_piece(app, o.text);
   app.add_option("--positions", o.positions,
-                 "so many, from the beginning on; 0: all")
+                 "predictions, from the beginning on; 0: all")
       ->transform(whole_number(0, Index{1} << 40))
       ->capture_default_str();
-  app.add_option("--radii", o.radii,
+  app.add_option("--radii", options.radii,
                  "radii at which positions are counted, separated by commas")
       ->delimiter(',')
       ->transform(positive_number())
@@ -97,198 +82,8 @@ void declare(CLI::App& app, Options& o) {
       ->transform(whole_number(0, 4096))
       ->capture_default_str()
       ->group(group);
-  declare_output(app, o.output);
+  declare_output(app, options.output);
 }
-
-// one prediction that is asked about
-struct Place {
-  std::shared_ptr<const Certifier::Sequence> sequence;
-  Index position = 0;  // in its sequence
-  Record record;       // the question, then the answer
-  bool known = false;
-};
-
-class Certifying final {
- public:
-  explicit Certifying(Options options)
-      : o_(std::move(options)),
-        description_(read_description(o_.folder)),
-        model_(attention_model(description_.config)),
-        weights_(read_weights(weights_file(), model_.layout()).cast<double>()),
-        stack_(stack_of(model_, weights_)),
-        text_(piece_of(o_.text, description_.vocabulary)),
-        records_(o_.output) {}
-
-  int run() {
-    const Certifier certifier(stack_);
-    const auto all = static_cast<Index>(text_.characters.size()) - 1;
-    const Index count = o_.positions == 0 ? all : std::min(o_.positions, all);
-    const std::vector<Batch> windows =
-        all_windows(text_.characters, 1, description_.config.context);
-    const Record question = question_of_all(certifier);
-    announce(question, windows, count);
-    Progress progress(count, o_.output.quiet);
-    Index done = 0;
-    for (const Batch& window : windows) {
-      if (done == count) break;
-      // a window is the piece of work: its positions side by side
-      std::vector<Place> places = places_of(question, window, done, count);
-      if (!std::all_of(places.begin(), places.end(),
-                       [](const Place& p) { return p.known; })) {
-        const auto sequence = std::make_shared<const Certifier::Sequence>(
-            certifier.sequence(model_.embedded(weights_, window.characters,
-                                               {.length = window.length})));
-        for (Place& p : places) {
-          p.sequence = sequence;
-          tell_radii(sequence->x.topRows(p.position + 1), p.record);
-        }
-      }
-      parallel_for(static_cast<Index>(places.size()), o_.threads, [&](Index i) {
-        if (!places[i].known) answer(certifier, window.targets[i], places[i]);
-      });
-      for (const Place& p : places) {
-        records_.add(p.record);
-        progress.show(++done, "positions");
-      }
-    }
-    progress.clear();
-    conclude(o_.output, records_.shown(),
-             {.table =
-                  [&](const Rows& rows, const View& view) {
-                    return certified_table(rows, o_.radii,
-                                           stack_constant(stack_), view);
-                  },
-              .answer = certified_finding(records_.shown())});
-    return 0;
-  }
-
- private:
-  // The questions at the positions of a window, of which `done` came before.
-  // The content of one is what the model read and the character that came next.
-  std::vector<Place> places_of(const Record& question, const Batch& window,
-                               Index done, Index count) const {
-    std::vector<Place> places(std::min(window.length, count - done));
-    std::vector<Index> read;
-    for (Index i = 0; i < static_cast<Index>(places.size()); ++i) {
-      Place& p = places[i];
-      p.position = i;
-      p.record = question;
-      p.record.n = i + 1;
-      p.record.sample = done + i;
-      // the restarts of the attack are drawn by it
-      p.record.parameters["position"] = done + i;
-      read.push_back(window.characters[i]);
-      read.push_back(window.targets[i]);
-      p.record.input = RecordInput{.from = "text",
-                                   .name = o_.text.text,
-                                   .sha256 = fingerprint(read),
-                                   .offset = text_.begin + done};
-      read.pop_back();
-      p.known = records_.find(p.record) != nullptr;
-    }
-    return places;
-  }
-
-  // how much is done already, before anything is made
-  void announce(const Record& question, const std::vector<Batch>& windows,
-                Index count) const {
-    if (!records_.resumes()) return;
-    Index done = 0, found = 0;
-    for (const Batch& window : windows)
-      for (const Place& p : places_of(question, window, done, count)) {
-        ++done;
-        found += p.known;
-      }
-    records_.announce(found, count - found);
-  }
-
-  static const LanguageModelConfig& attention_model(
-      const LanguageModelConfig& config) {
-    if (config.mixer == Mixer::lstm)
-      throw InputError(
-          "certify: this model is an LSTM; radii are proved for attention "
-          "(dot, l2, contractive-l2)");
-    require_model_memory(config, sizeof(double), "certify");
-    return config;
-  }
-
-  std::filesystem::path weights_file() const {
-    return std::filesystem::path(o_.folder) / "model.safetensors";
-  }
-
-  // what the records of all positions have in common
-  Record question_of_all(const Certifier& certifier) const {
-    Record r;
-    r.command = "certify";
-    r.model = o_.folder;
-    r.model_sha256 = sha256_file(weights_file());
-    r.map = "model";
-    r.kind = name_of(description_.config.mixer);
-    r.mask = "causal";
-    r.norm = "2";
-    r.d = description_.config.width;
-    r.scope = "input";
-    r.dtype = "f64";
-    r.seed = o_.attack.seed;
-    r.parameters = {
-        {"distance", "nearest change of the prediction"},
-        {"from", "input of layer 0"},
-        {"to", "next character"},
-        {"config_sha256", fingerprint(model_config(description_.config))},
-        {"characters_sha256", fingerprint(description_.vocabulary.pieces())},
-        {"targets", o_.attack.targets},
-        {"restarts", o_.attack.restarts},
-        {"iterations", o_.attack.iterations}};
-    if (!certifier.bound().empty())
-      r.lower_by = "deviation(" + certifier.bound() + ")";
-    return r;
-  }
-
-  std::string character(Index c) const {
-    return description_.vocabulary.decode(
-        std::vector<int>{static_cast<int>(c)});
-  }
-
-  void answer(const Certifier& certifier, int next, Place& p) const {
-    const auto start = std::chrono::steady_clock::now();
-    AttackOptions how = o_.attack;
-    how.seed = Rng(o_.attack.seed).split(p.record.sample).next();
-    const Robustness found = certifier.at(*p.sequence, p.position, how);
-    const CertifiedRadius& c = found.certified;
-    Record& r = p.record;
-    r.details = {{"predicted", character(c.character)},
-                 {"next", character(next)},
-                 {"right", c.character == next},
-                 {"margin", c.margin},
-                 {"runner_up", character(c.runner_up)},
-                 {"lower_is", "proved"},
-                 {"upper_is", "found"}};
-    if (c.proved) {
-      r.lower = c.radius;
-      r.details["gain_log10"] = c.gain_log10;
-      if (std::isfinite(c.log10)) r.details["lower_log10"] = c.log10;
-    }
-    if (how.targets > 0) r.converged = found.attack.has_value();
-    if (found.attack) {
-      r.upper = found.attack->distance;
-      r.upper_log10 = std::log10(found.attack->distance);
-      r.upper_by = "attack";
-      r.steps = found.attack->evaluations;
-      r.details["becomes"] = character(found.attack->character);
-    }
-    r.seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-            .count();
-  }
-
-  Options o_;
-  ModelDescription description_;
-  LanguageModel<double> model_;
-  VectorOf<double> weights_;
-  Stack stack_;
-  TextPiece text_;
-  Records records_;
-};
 
 }  // namespace
 
@@ -296,12 +91,24 @@ Run certify_command(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   declare(app, *options);
   return [options] {
+    const audit::CertifyRequest& o = options->request;
     OutputFiles files;
-    files.reads(options->folder, "DIR");
-    files.reads(options->text.text, "--text");
+    files.reads(o.folder, "DIR");
+    files.reads(o.text.text, "--text");
     files.writes(options->output.out, "--out", OutputKind::records);
     files.check(options->output.force);
-    return Certifying(*options).run();
+    Records records = records_for(options->output);
+    ProgressBar bar(options->output.quiet);
+    const audit::Certified found = audit::certify(o, records, bar.watch());
+    bar.clear();
+    conclude(options->output, records.rows(),
+             {.table =
+                  [&](const Rows& rows, const View& view) {
+                    return certified_table(rows, options->radii, found.constant,
+                                           view);
+                  },
+              .answer = certified_finding(records.rows())});
+    return 0;
   };
 }
 

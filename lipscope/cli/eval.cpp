@@ -4,10 +4,11 @@
 
 #include <numbers>
 
+#include "lipscope/audit/text_piece.h"
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
-#include "lipscope/cli/text_piece.h"
+#include "lipscope/cli/shared_options.h"
 #include "lipscope/io/json_text.h"
 #include "lipscope/io/sha256.h"
 #include "lipscope/train/model_folder.h"
@@ -18,7 +19,7 @@ namespace {
 
 struct Options {
   std::string folder;
-  TextPieceOptions text;
+  audit::TextPieceOptions text;
   int threads = 0;
   bool json = false;
 };
@@ -44,22 +45,23 @@ int run(const Options& o) {
   const std::filesystem::path file =
       std::filesystem::path(o.folder) / "model.safetensors";
   const VectorOf<float> weights = read_weights(file, model.layout());
-  const TextPiece piece = piece_of(o.text, description.vocabulary);
+  const audit::TextPiece piece =
+      audit::piece_of(o.text, description.vocabulary);
   const std::vector<int>& text = piece.characters;
   const double nll = mean_nll(model, weights, text, o.threads);
   const double bits = nll / std::numbers::ln2;
   if (o.json)
-    print_out(json_line(
-        nlohmann::ordered_json({{"command", "eval"},
-                                {"model", o.folder},
-                                {"model_sha256", sha256_file(file)},
-                                {"text", o.text.text},
-                                {"split", o.text.piece},
-                                {"input", to_json(input_of(o.text, piece))},
-                                {"characters", text.size() - 1},
-                                {"context", description.config.context},
-                                {"nll", nll},
-                                {"bpc", bits}})));
+    print_out(json_line(nlohmann::ordered_json(
+        {{"command", "eval"},
+         {"model", o.folder},
+         {"model_sha256", sha256_file(file)},
+         {"text", o.text.text},
+         {"split", o.text.piece},
+         {"input", to_json(audit::input_of(o.text, piece))},
+         {"characters", text.size() - 1},
+         {"context", description.config.context},
+         {"nll", nll},
+         {"bpc", bits}})));
   else
     print_text(fmt::format(
         "{}: {:.4f} nats a character ({:.4f} bits) over {} characters of {} "

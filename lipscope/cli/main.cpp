@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "lipscope/audit/text_windows.h"
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/completion.h"
 #include "lipscope/cli/conclusion.h"
@@ -31,9 +32,11 @@
 #include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/core/errors.h"
+#include "lipscope/core/machine.h"
 #include "lipscope/core/nearest_word.h"
 #include "lipscope/core/version.h"
 #include "lipscope/core/visible_text.h"
+#include "lipscope/record/records.h"
 
 namespace {
 
@@ -186,8 +189,16 @@ int main(int argc, char** argv) {
     return fail(130, fmt::format("{}; {}", e.what(),
                                  what_is_kept(*app.get_subcommands().front()))
                          .c_str());
-  } catch (const Violation& e) {
+  } catch (const lipscope::Violation& e) {
     return fail(4, e.what());
+  } catch (const lipscope::audit::TextTooShort& e) {
+    // a command that works in place of the one that was given
+    const std::string instead =
+        lipscope::command_without({"--length", "--lengths", "--samples"}) +
+        " " + lipscope::as_options(e.windows);
+    return fail(
+        2,
+        fmt::format("{}. This works:\n  {}", e.short_message, instead).c_str());
   } catch (const lipscope::InputError& e) {
     return fail(2, e.what());
   } catch (const std::invalid_argument& e) {

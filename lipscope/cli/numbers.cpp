@@ -3,20 +3,12 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <charconv>
 #include <cmath>
+
+#include "lipscope/core/number_text.h"
 
 namespace lipscope::cli {
 namespace {
-
-template <class Number>
-std::optional<Number> number_in(std::string_view text) {
-  Number value{};
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return value;
-}
 
 // 1073741824 as 2^30
 std::string shown(std::int64_t value) {
@@ -42,19 +34,6 @@ CLI::Validator validator(Parse parse, Fits fits, const std::string& expected,
 }
 
 }  // namespace
-
-std::optional<std::int64_t> whole_number_in(std::string_view text) {
-  return number_in<std::int64_t>(text);
-}
-
-std::optional<std::uint64_t> natural_number_in(std::string_view text) {
-  return number_in<std::uint64_t>(text);
-}
-
-std::optional<double> finite_number_in(std::string_view text) {
-  const std::optional<double> value = number_in<double>(text);
-  return value && std::isfinite(*value) ? value : std::nullopt;
-}
 
 CLI::Validator whole_number(std::int64_t least, std::int64_t most) {
   const std::string range = fmt::format("{} to {}", shown(least), shown(most));

@@ -2,23 +2,15 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
 
-/// Numbers as people write them on the command line. One strict parser for each
-/// kind, used by every option: no NaN, no infinity, nothing left over behind
-/// the number, no sign where none belongs.
+/// Numbers on the command line, read by the strict parsers of
+/// core/number_text.h.
 ///
 /// The validators go into CLI::Option::transform, which hands on the number as
 /// it was understood here. Their messages name the option, what was given and
 /// what is expected.
 namespace lipscope::cli {
-
-/// Nothing unless the text is such a number from end to end.
-std::optional<std::int64_t> whole_number_in(std::string_view text);
-std::optional<std::uint64_t> natural_number_in(std::string_view text);
-std::optional<double> finite_number_in(std::string_view text);
 
 CLI::Validator whole_number(std::int64_t least, std::int64_t most);
 /// 0 to 2^64 - 1.

@@ -194,7 +194,8 @@ void OutputFiles::check(bool force) const {
       fs::resize_file(out.path, 0);
 }
 
-OutputFiles files_of(const SourceOptions& source, const OutputOptions& output) {
+OutputFiles files_of(const audit::SourceOptions& source,
+                     const OutputOptions& output) {
   OutputFiles files;
   files.reads(source.model, "MODEL_DIR");
   files.reads(source.weights, "--weights");

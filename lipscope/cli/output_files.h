@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "lipscope/audit/source.h"
 #include "lipscope/cli/output.h"
-#include "lipscope/cli/source.h"
 
 /// Nothing that a command reads is written over, and nothing that somebody else
 /// made. A command says what it reads and what it will write, and both are
@@ -30,6 +30,13 @@ class OutputFiles {
   void writes(const std::filesystem::path& path, const std::string& option,
               OutputKind kind);
 
+  /// The files of --save-direction and --save-input.
+  void writes_matrices(const std::filesystem::path& direction,
+                       const std::filesystem::path& input) {
+    writes(direction, "--save-direction", OutputKind::matrix);
+    writes(input, "--save-input", OutputKind::matrix);
+  }
+
   /// All that training writes into its folder.
   void writes_model(const std::filesystem::path& folder,
                     const std::string& option);
@@ -50,6 +57,7 @@ class OutputFiles {
 };
 
 /// The files that these options name.
-OutputFiles files_of(const SourceOptions& source, const OutputOptions& output);
+OutputFiles files_of(const audit::SourceOptions& source,
+                     const OutputOptions& output);
 
 }  // namespace lipscope::cli

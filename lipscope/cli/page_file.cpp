@@ -6,13 +6,13 @@
 #include <span>
 
 #include "lipscope/cli/conclusion.h"
-#include "lipscope/cli/machine.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/output_files.h"
-#include "lipscope/cli/record.h"
-#include "lipscope/cli/record_fields.h"
+#include "lipscope/core/machine.h"
 #include "lipscope/io/atomic_file.h"
 #include "lipscope/io/journal.h"
+#include "lipscope/record/check_fields.h"
+#include "lipscope/record/record.h"
 #include "lipscope/report/findings.h"
 #include "lipscope/report/page.h"
 

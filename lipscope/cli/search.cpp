@@ -1,46 +1,31 @@
 // lipscope search: the inputs at which attention reacts most, over a region,
 // beside what theory allows there.
 
-#include "lipscope/search/search.h"
+#include "lipscope/audit/search.h"
 
-#include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <memory>
-#include <optional>
 
-#include "lipscope/cli/above.h"
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/output_files.h"
-#include "lipscope/cli/progress.h"
-#include "lipscope/cli/question.h"
+#include "lipscope/cli/progress_bar.h"
 #include "lipscope/cli/searched_table.h"
-#include "lipscope/cli/selection.h"
-#include "lipscope/cli/subject.h"
-#include "lipscope/cli/token_memory.h"
-#include "lipscope/core/errors.h"
-#include "lipscope/io/npy.h"
+#include "lipscope/cli/shared_options.h"
 #include "lipscope/report/findings.h"
 
 namespace lipscope::cli {
 namespace {
 
-using nlohmann::ordered_json;
-
 struct Options {
-  SourceOptions source;
-  SelectionOptions selection;
-  SearchOptions search{.budget = 60.0};
+  audit::SearchRequest request;
   OutputOptions output;
-  std::string save_direction, save_input;
-  int threads = 0;
   bool strict = false;
 };
 
-void declare(CLI::App& app, Options& o) {
+void declare(CLI::App& app, Options& options) {
+  audit::SearchRequest& o = options.request;
   app.description(
       "Search for the tokens at which attention amplifies a change most, over "
       "all sequences\nof a length whose tokens lie in a region: from below "
@@ -73,7 +58,7 @@ void declare(CLI::App& app, Options& o) {
       ->transform(number_not_negative())
       ->capture_default_str()
       ->group(group);
-  app.add_flag("--strict", o.strict,
+  app.add_flag("--strict", options.strict,
                "exit code 3 if a search was cut or its best not at rest")
       ->group(group);
   app.add_option("--seed", o.source.seed,
@@ -86,7 +71,7 @@ void declare(CLI::App& app, Options& o) {
       ->capture_default_str()
       ->group(group);
 
-  declare_output(app, o.output);
+  declare_output(app, options.output);
   app.add_option("--save-input", o.save_input,
                  "write the best tokens, [n, d], to X.npy (one search only)")
       ->type_name("FILE")
@@ -98,276 +83,24 @@ void declare(CLI::App& app, Options& o) {
       ->group("Output");
 }
 
-JacobianNorm parse_norm(const std::string& name) {
-  for (const JacobianNorm norm :
-       {JacobianNorm::two, JacobianNorm::inf, JacobianNorm::token})
-    if (name == name_of(norm)) return norm;
-  throw InputError(fmt::format("--norm {}: expected 2, inf or token", name));
-}
-
-// where the tokens of a layer are, for those who search and for those who bound
-struct Tokens {
-  Region region;
-  TokenSet set;
-};
-
-Tokens tokens_for(const Options& o, const Subject& subject, Kind kind,
-                  std::optional<Index> layer) {
-  const std::string& radius = o.source.radius;
-  const bool ahead = radius.empty() && subject.model;
-  if (!ahead && (radius.empty() || radius == "everywhere")) {
-    if (!lipschitz_everywhere(kind))
-      throw InputError(fmt::format(
-          "kind {} is not Lipschitz everywhere, give --radius", name_of(kind)));
-    return {everywhere(), {}};
-  }
-  const TokenSet set = ahead ? tokens_ahead(subject, kind, layer)
-                             : tokens_within(radius, subject, layer);
-  if (set.radius == 0.0) return {everywhere(), {}};
-  return {set.norm ? after_norm(*set.norm) : ball(set.radius), set};
-}
-
-class Searching final {
- public:
-  explicit Searching(Options options)
-      : o_(std::move(options)),
-        subject_(load_subject(o_.source)),
-        selection_(select(o_.selection, o_.source, subject_)),
-        lengths_(parse_lengths(o_.source.lengths.empty() ? "128"
-                                                         : o_.source.lengths)),
-        maps_(subject_, selection_, o_.threads, 0),
-        records_(o_.output),
-        progress_(total(), o_.output.quiet) {
-    if (selection_.map != MapName::core && selection_.map != MapName::attn)
-      throw InputError(fmt::format("--map {}: search climbs attn or core alone",
-                                   name_of(selection_.map)));
-    if (total() > 1 && saves())
-      throw InputError(fmt::format(
-          "--save-direction and --save-input take one search; these are {}",
-          total()));
-    require_token_memory(lengths_, 1, subject_, selection_);
-    for (const Index n : lengths_)
-      require_weight_memory(n, subject_, selection_, 0);
-    o_.search.norm = parse_norm(selection_.norm);
-    o_.search.seed = o_.source.seed;
-    // all radii, before hours are spent on the first
-    for (const std::optional<Index>& layer : selection_.layers)
-      tokens_.push_back(tokens_for(o_, subject_, selection_.kind, layer));
-  }
-
-  int run() {
-    say_budget();
-    Index found = 0;
-    for_each([&](const Record& asked, const Tokens&) {
-      found += records_.find(asked) != nullptr;
-    });
-    records_.announce(found, total() - found);
-    for_each([&](const Record& asked, const Tokens& tokens) {
-      search_one(asked, tokens);
-      ++done_;
-    });
-    progress_.clear();
-    conclude(o_.output, best_of_each(records_.shown()),
-             {.table = searched_table,
-              .answer = searched_finding(records_.shown())});
-    return o_.strict && !all_converged_ ? 3 : 0;
-  }
-
- private:
-  Index total() const {
-    return static_cast<Index>(selection_.layers.size() *
-                              selection_.heads.size() * lengths_.size());
-  }
-
-  template <class Do>
-  void for_each(const Do& act) const {
-    for (std::size_t l = 0; l < selection_.layers.size(); ++l)
-      for (const std::optional<Index>& head : selection_.heads)
-        for (const Index n : lengths_)
-          act(asked_of(selection_.layers[l], head, n, tokens_[l]), tokens_[l]);
-  }
-
-  // before an hour passes, or what is found is taken for all there is
-  void say_budget() const {
-    if (o_.output.quiet) return;
-    const std::string maps =
-        total() == 1 ? "one map" : fmt::format("{} maps", total());
-    print_note(o_.search.budget == 0.0
-                   ? fmt::format("searching {}, without a limit of time", maps)
-                   : fmt::format("searching {}, {:g} s in all (--budget)", maps,
-                                 o_.search.budget));
-  }
-
-  double elapsed() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() -
-                                         start_)
-        .count();
-  }
-
-  // what is left, in equal shares; never 0, which would be no limit
-  double share_of_budget() const {
-    if (o_.search.budget == 0.0) return 0.0;
-    const double left = o_.search.budget - elapsed();
-    return std::max(1e-3, left / static_cast<double>(total() - done_));
-  }
-
-  Record asked_of(std::optional<Index> layer, std::optional<Index> head,
-                  Index n, const Tokens& tokens) const {
-    Record r = cli::question("search", subject_, selection_, o_.source.seed);
-    r.layer = layer;
-    r.head = head;
-    r.n = n;
-    const bool bounded = tokens.region.bounded();
-    if (bounded) r.radius_max = tokens.set.radius;
-    r.scope = tokens.set.norm ? "norm layer" : bounded ? "ball" : "everywhere";
-    r.dtype = "f64";
-    r.parameters.update({{"restarts", o_.search.restarts},
-                         {"max_evaluations", o_.search.max_evaluations},
-                         {"of", "best"}});
-    if (!o_.source.radius.empty())
-      r.parameters["radius"] = told_radius(o_.source.radius);
-    return r;
-  }
-
-  bool saves() const { return !(o_.save_direction + o_.save_input).empty(); }
-
-  // the records of the starts that led higher, and then of the best
-  void search_one(const Record& asked, const Tokens& tokens) {
-    const std::optional<Index> layer = asked.layer, head = asked.head;
-    const Index n = asked.n;
-    if (const ordered_json* found = records_.find(asked); found && !saves()) {
-      keep_starts(asked, *found);
-      records_.keep(asked);
-      all_converged_ = all_converged_ && (*found)["status"] == "converged";
-      return;
-    }
-    const std::string doing = fmt::format("n = {}", n) +
-                              (layer ? fmt::format(", layer {}", *layer) : "") +
-                              (head ? fmt::format(", head {}", *head) : "");
-    progress_.show(done_, doing);
-    const std::optional<Bound> above =
-        best_bound_of(maps_, selection_, layer, head, n, tokens.set);
-
-    const double before = elapsed();
-    SearchOptions options = o_.search;
-    options.n = n;
-    options.budget = share_of_budget();
-    options.keep_going = [&](const SearchProgress& p) {
-      progress_.show(done_, fmt::format("{}, start {}/{}, {:.6g}", doing,
-                                        std::min(p.start + 1, p.starts),
-                                        p.starts, p.best));
-      return true;
-    };
-    options.improved = [&](const Found& found) {
-      Record r = asked;
-      r.parameters["of"] = "start " + found.start;
-      answer(r, found, above, tokens.region.scope());
-      if (found.cut) r.cut = "budget";
-      r.seconds = elapsed() - before;
-      records_.add(r);
-    };
-    const LayerWeights& weights = maps_.weights(layer);
-    ModelMapOptions map = map_options(selection_, head);
-    map.threads = o_.threads;
-    const SearchResult result =
-        search(attention_of(weights, selection_.kind),
-               attention_options(weights, selection_.map == MapName::attn, map),
-               tokens.region, options);
-
-    Record r = asked;
-    answer(r, result.best, above, tokens.region.scope());
-    r.steps = result.evaluations;
-    // a search that was cut has not looked everywhere it was to look
-    r.converged = result.complete && result.best.converged && !result.cut;
-    if (result.cut) r.cut = "budget";
-    r.seconds = elapsed() - before;
-    r.details["starts"] = ordered_json::array();
-    for (const Found& f : result.all)
-      r.details["starts"].push_back(
-          {{"start", f.start},
-           {"before", f.before},
-           {"value", f.value},
-           {"evaluations", f.evaluations},
-           {"status", f.converged ? "converged" : "not-converged"}});
-    r.details["starts_left"] =
-        result.starts - static_cast<Index>(result.all.size());
-    r.details["starts_cut"] =
-        std::count_if(result.all.begin(), result.all.end(),
-                      [](const Found& f) { return f.cut; });
-    all_converged_ = all_converged_ && r.converged && r.cut.empty();
-    save(result.best);
-    records_.add(r);
-  }
-
-  // the same rows as when the search was made: those of the starts that led
-  // higher than the ones before them
-  void keep_starts(const Record& asked, const ordered_json& best) {
-    const auto path = ordered_json::json_pointer("/details/starts");
-    if (!best.contains(path)) return;
-    for (const ordered_json& start : best.at(path)) {
-      Record r = asked;
-      r.parameters["of"] = "start " + start.value("start", "");
-      records_.keep(r);
-    }
-  }
-
-  // what was found, and what is proved above it
-  void answer(Record& r, const Found& found, const std::optional<Bound>& above,
-              const std::string& region) const {
-    r.lower = found.value;
-    r.lower_by =
-        found.start + (found.climbed ? " + ascent, " : ", ") + found.value_by;
-    if (selection_.norm == "2") r.residual = found.residual;
-    r.steps = found.evaluations;
-    r.converged = found.converged;
-    const Vector lengths = found.x.rowwise().norm();
-    r.details = {{"region", region},
-                 {"start", found.start},
-                 {"before", found.before},
-                 {"input_radius", lengths.maxCoeff()}};
-    if (!above) return;
-    if (std::isfinite(above->value)) r.upper = above->value;
-    if (std::isfinite(above->log10)) r.upper_log10 = above->log10;
-    r.upper_by = above->name;
-    r.details["upper_scope"] = above->scope;
-    if (r.upper && found.value > 0.0)
-      r.details["ratio"] = *r.upper / found.value;
-  }
-
-  // what was asked for beside the record is there when the record is
-  void save(const Found& best) const {
-    if (!o_.save_input.empty()) write_npy(o_.save_input, best.x);
-    if (!o_.save_direction.empty())
-      write_npy(o_.save_direction,
-                unflatten(best.direction, best.x.rows(), best.x.cols()));
-  }
-
-  Options o_;
-  std::chrono::steady_clock::time_point start_ =
-      std::chrono::steady_clock::now();
-  Subject subject_;
-  Selection selection_;
-  std::vector<Index> lengths_;
-  std::vector<Tokens> tokens_;  // of each selected layer
-  Maps maps_;
-  Records records_;
-  Progress progress_;
-  Index done_ = 0;
-  bool all_converged_ = true;
-};
-
 }  // namespace
 
 Run search_command(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   declare(app, *options);
   return [options] {
-    OutputFiles files = files_of(options->source, options->output);
-    files.writes(options->save_direction, "--save-direction",
-                 OutputKind::matrix);
-    files.writes(options->save_input, "--save-input", OutputKind::matrix);
+    const audit::SearchRequest& o = options->request;
+    OutputFiles files = files_of(o.source, options->output);
+    files.writes_matrices(o.save_direction, o.save_input);
     files.check(options->output.force);
-    return Searching(*options).run();
+    Records records = records_for(options->output);
+    ProgressBar bar(options->output.quiet);
+    const audit::Outcome outcome = audit::search(o, records, bar.watch());
+    bar.clear();
+    conclude(
+        options->output, best_of_each(records.rows()),
+        {.table = searched_table, .answer = searched_finding(records.rows())});
+    return options->strict && !outcome.converged ? 3 : 0;
   };
 }
 

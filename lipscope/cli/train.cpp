@@ -1,11 +1,13 @@
 // lipscope train: a character-level language model learns a text.
 
+#include "lipscope/audit/train.h"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <numbers>
 #include <optional>
-#include <span>
 
 #include "lipscope/cli/choice.h"
 #include "lipscope/cli/commands.h"
@@ -14,17 +16,10 @@
 #include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/output_files.h"
-#include "lipscope/cli/progress.h"
-#include "lipscope/cli/training_records.h"
+#include "lipscope/cli/progress_bar.h"
 #include "lipscope/core/errors.h"
-#include "lipscope/io/atomic_file.h"
 #include "lipscope/io/json_text.h"
-#include "lipscope/io/sha256.h"
-#include "lipscope/io/text_file.h"
 #include "lipscope/report/findings.h"
-#include "lipscope/report/table.h"
-#include "lipscope/train/training_memory.h"
-#include "lipscope/train/training_run.h"
 
 namespace lipscope::cli {
 namespace {
@@ -32,14 +27,10 @@ namespace {
 using nlohmann::ordered_json;
 
 struct Options {
-  std::string text, folder;
-  LanguageModelConfig model;
-  std::optional<Index> hidden;
+  audit::TrainRequest request;
   bool invertible = false;
   double contraction = 0.9;  // of an invertible model
-  TrainingOptions training;
-  RunOptions run;
-  bool spectral_norm = false, cost = false;
+  bool spectral_norm = false;
   bool json = false, quiet = false;
   bool force = false;
 };
@@ -52,7 +43,8 @@ std::vector<std::pair<std::string, Enum>> by_name(
   return names;
 }
 
-void declare(CLI::App& app, Options& o) {
+void declare(CLI::App& app, Options& options) {
+  audit::TrainRequest& o = options.request;
   app.description(
       "Train a character-level language model whose attention is dot-product, "
       "L2 (tied or not)\nor contractive L2, or an LSTM, and watch its "
@@ -95,7 +87,8 @@ void declare(CLI::App& app, Options& o) {
   count("--width", o.model.width, "features of a character");
   count("--heads", o.model.heads, "of attention; they divide the width");
   count("--context", o.model.context, "characters that are seen at once");
-  app.add_option("--mlp-width", o.hidden, "inside the MLP (default: 4 x width)")
+  app.add_option("--mlp-width", o.mlp_width,
+                 "inside the MLP (default: 4 x width)")
       ->transform(whole_number(1, Index{1} << 30))
       ->group(group);
   auto* norm =
@@ -106,13 +99,13 @@ void declare(CLI::App& app, Options& o) {
           ->group(group);
   only(norm, by_name({NormPlace::post, NormPlace::pre, NormPlace::none}));
   auto* invertible =
-      app.add_flag("--invertible", o.invertible,
+      app.add_flag("--invertible", options.invertible,
                    "a model whose text can be recovered from its last "
                    "activations (lipscope invert): contractive-l2 without "
                    "norms, its MLPs divided by their bound as well, every "
                    "residual x + c f(x)")
           ->group(group);
-  app.add_option("--contraction", o.contraction, "c of --invertible")
+  app.add_option("--contraction", options.contraction, "c of --invertible")
       ->transform(number_between(1e-6, 0.999999))
       ->needs(invertible)
       ->capture_default_str()
@@ -193,7 +186,7 @@ void declare(CLI::App& app, Options& o) {
                              "below this at every step")
                   ->transform(positive_number())
                   ->group(group);
-  app.add_flag("--spectral-norm", o.spectral_norm,
+  app.add_flag("--spectral-norm", options.spectral_norm,
                "the same as --spectral-cap 1")
       ->excludes(cap)
       ->group(group);
@@ -202,45 +195,14 @@ void declare(CLI::App& app, Options& o) {
   app.add_flag("--resume", o.run.resume,
                "go on from the last checkpoint in DIR, if there is one")
       ->group(group);
-  app.add_flag("--json", o.json, "print the records of metrics.jsonl, no table")
+  app.add_flag("--json", options.json,
+               "print the records of metrics.jsonl, no table")
       ->group(group);
-  app.add_flag("--quiet", o.quiet, "no progress bar")->group(group);
-  app.add_flag("--force", o.force,
+  app.add_flag("--quiet", options.quiet, "no progress bar")->group(group);
+  app.add_flag("--force", options.force,
                "begin anew where DIR holds a model already, and replace files "
                "there that are not of such a model; the text is never replaced")
       ->group(group);
-}
-
-// all that the weights and metrics.jsonl depend on, but for the steps
-ordered_json told(const Options& o, const std::string& text) {
-  const TrainingOptions& t = o.training;
-  ordered_json json = {{"text_sha256", sha256_text(text)},
-                       {"model", name_of(o.model.mixer)},
-                       {"layers", o.model.layers},
-                       {"width", o.model.width},
-                       {"context", o.model.context}};
-  if (o.model.mixer != Mixer::lstm) {
-    json["heads"] = o.model.heads;
-    json["mlp-width"] = o.model.hidden;
-    json["norm"] = name_of(o.model.norm);
-    json["activation"] = name_of(o.model.activation);
-    if (o.model.contraction) json["contraction"] = *o.model.contraction;
-  }
-  json.update(
-      {{"batch", t.batch},
-       {"lr", t.schedule.rate},
-       {"warmup", t.schedule.warmup},
-       {"schedule",
-        t.schedule.after == Schedule::After::fixed ? "fixed" : "inverse-sqrt"},
-       {"weight-decay", t.adamw.weight_decay},
-       {"dropout", t.dropout},
-       {"clip", t.clip},
-       {"eval-every", o.run.eval_every},
-       {"measure", o.run.measured_characters},
-       {"seed", t.seed}});
-  if (t.limits.lipschitz) json["max-lipschitz"] = *t.limits.lipschitz;
-  if (t.limits.spectral) json["spectral-cap"] = *t.limits.spectral;
-  return json;
 }
 
 std::string row_of(const Evaluation& e) {
@@ -257,158 +219,140 @@ std::string row_of(const Evaluation& e) {
 // --invertible says what mixes and where norms stand
 void make_invertible(const CLI::App& app, Options& o) {
   if (!o.invertible) return;
-  if ((app.count("--model") > 0 && o.model.mixer != Mixer::contractive_l2) ||
-      (app.count("--norm") > 0 && o.model.norm != NormPlace::none))
+  if ((app.count("--model") > 0 &&
+       o.request.model.mixer != Mixer::contractive_l2) ||
+      (app.count("--norm") > 0 && o.request.model.norm != NormPlace::none))
     throw InputError(
         "--invertible: such a model is contractive-l2 with norm none");
-  o.model.mixer = Mixer::contractive_l2;
-  o.model.norm = NormPlace::none;
-  o.model.contraction = o.contraction;
+  o.request.model.mixer = Mixer::contractive_l2;
+  o.request.model.norm = NormPlace::none;
+  o.request.model.contraction = o.contraction;
 }
 
-// trains in that folder, showing it
-RunSummary train_shown(Options o, const std::string& folder,
-                       const std::string& text, const Corpus& corpus) {
-  const ModelDescription description{.config = o.model,
-                                     .vocabulary = corpus.vocabulary,
-                                     .training = told(o, text)};
+// what is printed while a model learns
+class Showing final {
+ public:
+  explicit Showing(const Options& options) : o_(options), bar_(options.quiet) {}
 
-  Progress progress(o.run.steps, o.quiet);
-  const auto start = std::chrono::steady_clock::now();
-  Index first = -1;
-  o.run.keep_going = [&](Index done, const StepReport& report) {
-    if (first < 0) first = done - 1;
-    const std::chrono::duration<double> spent =
-        std::chrono::steady_clock::now() - start;
-    // the run ends after a checkpoint
-    if (interrupted()) return false;
-    progress.show(
-        done,
-        fmt::format("nll {:.3f}, {:.0f} characters/s", report.nll,
-                    static_cast<double>((done - first) * o.training.batch *
-                                        o.model.context) /
-                        spent.count()));
-    return true;
-  };
-  if (!o.json)
+  audit::TrainWatch watch() {
+    audit::TrainWatch watch;
+    watch.begins = [this](const std::string& folder) { begin(folder); };
+    watch.keep_going = [this](Index done, const StepReport& report) {
+      return keep_going(done, report);
+    };
+    watch.evaluated = [this](const Evaluation& seen) {
+      bar_.clear();
+      if (!o_.json) fmt::print("{}", row_of(seen));
+      std::fflush(stdout);
+    };
+    if (o_.json)
+      watch.record = [](const ordered_json& line) {
+        print_out(json_line(line));
+      };
+    return watch;
+  }
+
+  void clear() { bar_.clear(); }
+
+ private:
+  void begin(const std::string& folder) {
+    bar_.clear();
+    start_ = std::chrono::steady_clock::now();
+    first_ = -1;
+    if (o_.json) return;
+    if (folder != o_.request.folder)
+      print_text(fmt::format("without the limit, in {}:\n", folder));
     fmt::print("{:>8} {:>10} {:>10} {:>8} {:>9} {:>10} {:>9}\n", "step",
                "batch nll", "valid nll", "bpc", "|grad|", "attention",
                "chars/s");
-  o.run.seen = [&](const Evaluation& seen) {
-    progress.clear();
-    if (!o.json) fmt::print("{}", row_of(seen));
-    std::fflush(stdout);
-  };
-  o.run.metrics =
-      training_metrics({.folder = folder,
-                        .model = o.model,
-                        .seed = o.training.seed,
-                        .limited = o.training.limits.lipschitz.has_value()},
-                       o.json);
-  const RunSummary summary =
-      train_in_folder(folder, description, corpus, o.training, o.run);
-  if (!summary.finished)
-    throw Interrupted(fmt::format("interrupted at step {} of {}", summary.steps,
-                                  o.run.steps));
-  return summary;
-}
+  }
 
-std::string finding_of(const RunSummary& s,
-                       const std::optional<ordered_json>& cost) {
+  bool keep_going(Index done, const StepReport& report) {
+    if (first_ < 0) first_ = done - 1;
+    const std::chrono::duration<double> spent =
+        std::chrono::steady_clock::now() - start_;
+    // the run ends after a checkpoint
+    if (interrupted()) return false;
+    const double characters = static_cast<double>(
+        (done - first_) * o_.request.training.batch * o_.request.model.context);
+    bar_.show({done, o_.request.run.steps,
+               fmt::format("nll {:.3f}, {:.0f} characters/s", report.nll,
+                           characters / spent.count())});
+    return true;
+  }
+
+  const Options& o_;
+  ProgressBar bar_;
+  std::chrono::steady_clock::time_point start_ = {};
+  Index first_ = -1;
+};
+
+std::string finding_of(const audit::Trained& t) {
+  const RunSummary& s = t.summary;
   ordered_json fields = {{"best_step", s.best_step},
                          {"best_valid_nll", s.best_valid_nll},
                          {"test_nll", s.test_nll}};
   if (s.promised)
     fields.update(
         {{"limit", s.promised->limit}, {"certified", s.promised->certified}});
-  if (cost) fields["cost_in_valid_nll"] = (*cost)["cost_in_valid_nll"];
+  if (t.cost) fields["cost_in_valid_nll"] = t.cost->in_valid_nll();
   return trained_finding(fields);
 }
 
-// the same without the limit, and the difference
-ordered_json cost_of_limit(const Options& o, const RunSummary& limited,
-                           const std::string& text, const Corpus& corpus) {
-  Options free = o;
-  free.training.limits.lipschitz = {};
-  const std::string folder = o.folder + "/unconstrained";
-  if (!o.json) print_text(fmt::format("without the limit, in {}:\n", folder));
-  const RunSummary other = train_shown(free, folder, text, corpus);
-  ordered_json cost = {
-      {"max_lipschitz", *o.training.limits.lipschitz},
-      {"steps", limited.steps},
-      {"best_valid_nll", limited.best_valid_nll},
-      {"test_nll", limited.test_nll},
-      {"unconstrained_best_valid_nll", other.best_valid_nll},
-      {"unconstrained_test_nll", other.test_nll},
-      {"cost_in_valid_nll", limited.best_valid_nll - other.best_valid_nll}};
-  const std::string line = cost.dump(2) + "\n";
-  AtomicFile file(o.folder + "/cost.json");
-  file.write(std::as_bytes(std::span(line)));
-  file.commit();
-  return cost;
-}
-
-void print_promise(const Options& o, const PromisedConstant& c) {
+void print_promise(const audit::Trained& t) {
+  const PromisedConstant& c = *t.summary.promised;
   print_lines(fmt::format(
       "certified constant at most {:.6g} (promised {:.6g}): input of layer 0 "
       "-> logits, 2-norm, causal, up to {} characters, {}, of the best "
       "weights; embedded characters are at most {:.4g} long\n",
-      c.certified, c.limit, o.model.context, c.scope, c.longest_token));
+      c.certified, c.limit, t.model.context, c.scope, c.longest_token));
 }
 
 // before the work begins
 void check_files(const Options& o) {
   OutputFiles files;
-  files.reads(o.text, "TEXT");
-  files.writes_model(o.folder, "--out");
-  if (o.cost) files.writes_model(o.folder + "/unconstrained", "--out");
+  files.reads(o.request.text, "TEXT");
+  files.writes_model(o.request.folder, "--out");
+  if (o.request.cost)
+    files.writes_model(o.request.folder + "/unconstrained", "--out");
   files.check(o.force);
 }
 
 int run(Options& o) {
-  o.run.anew = o.force;
-  if (o.spectral_norm) o.training.limits.spectral = 1.0;
-  if (const std::string why = objection(o.training.limits, o.model);
-      !why.empty())
-    throw InputError(fmt::format(
-        "{}: {}",
-        o.training.limits.lipschitz ? "--max-lipschitz" : "--spectral-cap",
-        why));
+  o.request.run.anew = o.force;
+  if (o.spectral_norm) o.request.training.limits.spectral = 1.0;
   check_files(o);
-  const std::string text = read_text_file(o.text);
-  // before the text is cut up: the smallest model that this can be
-  o.model.characters = 2;
-  o.model.hidden = o.hidden.value_or(4 * o.model.width);
-  require_training_memory(o.model, o.training, "train");
-  const Corpus corpus = corpus_of(text, o.model.context, o.text);
-  o.model.characters = corpus.vocabulary.size();
-  const RunSummary summary = train_shown(o, o.folder, text, corpus);
-  std::optional<ordered_json> cost;
-  if (o.cost) cost = cost_of_limit(o, summary, text, corpus);
-
+  Showing showing(o);
+  const audit::Trained trained = audit::train(o.request, showing.watch());
+  const RunSummary& summary = trained.summary;
+  showing.clear();
+  if (!summary.finished)
+    throw Interrupted(fmt::format("interrupted at step {} of {}", summary.steps,
+                                  o.request.run.steps));
   if (o.json) {
-    if (cost) print_out(json_line(*cost));
+    if (trained.cost) print_out(json_line(to_json(*trained.cost)));
     return 0;
   }
-  if (summary.promised) print_promise(o, *summary.promised);
-  if (cost)
+  if (summary.promised) print_promise(trained);
+  if (trained.cost)
     print_lines(fmt::format(
         "what the limit costs: {:+.4f} nats a character of validation "
         "({:.4f} with it, {:.4f} without)\n",
-        (*cost)["cost_in_valid_nll"].get<double>(), summary.best_valid_nll,
-        (*cost)["unconstrained_best_valid_nll"].get<double>()));
+        trained.cost->in_valid_nll(), summary.best_valid_nll,
+        trained.cost->unconstrained.best_valid_nll));
   else if (summary.promised && !o.quiet)
     fmt::print(
         "what the limit costs in loss: the same command with --cost "
         "--resume says it\n");
-  if (!o.quiet && o.model.mixer != Mixer::lstm && o.run.measured_characters > 0)
+  const Index measured = o.request.run.measured_characters;
+  if (!o.quiet && trained.model.mixer != Mixer::lstm && measured > 0)
     print_lines(fmt::format(
         "'attention' is the largest constant of a layer from below: map attn, "
         "causal, 2-norm, at the first {1} characters of validation text; each "
         "layer's, with its bound from above, is in {0}/metrics.jsonl, which "
         "'lipscope report {0}/metrics.jsonl' draws\n",
-        o.folder, std::min(o.run.measured_characters, o.model.context)));
-  print_answer(finding_of(summary, cost));
+        o.request.folder, std::min(measured, trained.model.context)));
+  print_answer(finding_of(trained));
   return 0;
 }
 

@@ -1,10 +1,10 @@
-#include "lipscope/cli/key.h"
+#include "lipscope/record/key.h"
 
 #include <gtest/gtest.h>
 
-#include "lipscope/cli/config_fingerprint.h"
-#include "lipscope/cli/fingerprint.h"
-#include "lipscope/cli/record.h"
+#include "lipscope/record/config_fingerprint.h"
+#include "lipscope/record/fingerprint.h"
+#include "lipscope/record/record.h"
 
 namespace lipscope::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include <regex>
 #include <set>
 
-#include "lipscope/cli/key.h"
+#include "lipscope/record/key.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/io/npy.h"
 #include "lipscope/io/safetensors.h"

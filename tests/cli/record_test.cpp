@@ -1,4 +1,4 @@
-#include "lipscope/cli/record.h"
+#include "lipscope/record/record.h"
 
 #include <gtest/gtest.h>
 

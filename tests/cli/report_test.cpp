@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "lipscope/cli/token_shares.h"
+#include "lipscope/audit/token_shares.h"
 #include "tests/cli/program.h"
 
 namespace lipscope {

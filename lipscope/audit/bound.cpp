@@ -1,0 +1,381 @@
+#include "lipscope/audit/bound.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+
+#include "lipscope/audit/maps.h"
+#include "lipscope/audit/question.h"
+#include "lipscope/audit/subject.h"
+#include "lipscope/audit/token_bounds.h"
+#include "lipscope/audit/token_memory.h"
+#include "lipscope/core/errors.h"
+#include "lipscope/core/parallel.h"
+#include "lipscope/record/evidence.h"
+#include "lipscope/spectral/estimate.h"
+#include "lipscope/spectral/inf_norm.h"
+#include "lipscope/theory/layer_bounds.h"
+#include "lipscope/theory/regime.h"
+#include "lipscope/theory/unbounded.h"
+
+namespace lipscope::audit {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+class Bounding final {
+ public:
+  Bounding(BoundRequest request, Records& records, const Watch& watch)
+      : o_(std::move(request)),
+        subject_(load_subject(o_.source)),
+        selection_(select(o_.selection, o_.source, subject_)),
+        lengths_(parse_lengths(o_.source.lengths.empty() ? "128"
+                                                         : o_.source.lengths)),
+        maps_(subject_, selection_, o_.threads, 0),
+        records_(records),
+        progress_(watch, static_cast<Index>(selection_.layers.size())) {
+    const bool unlimited = unbounded(selection_.kind);
+    radius_ = o_.source.radius;
+    if (radius_.empty())
+      radius_ = subject_.model && selection_.kind != Kind::l2_untied
+                    ? "ln"
+                    : "everywhere";
+    refuse_what_is_unknown(unlimited);
+    witness_ = unlimited && radius_ == "everywhere" && attention();
+    if (witness_) require_token_memory(lengths_, 1, subject_, selection_);
+    records_.open();
+  }
+
+  void run() {
+    if (selection_.map == MapName::model) {
+      for (const Index n : lengths_) model(n);
+    } else {
+      Index done = 0;
+      for (const std::optional<Index>& layer : selection_.layers) {
+        progress_.show(done++, layer ? fmt::format("layer {}", *layer)
+                                     : std::string("the layer"));
+        if (witness_)
+          witnesses(layer);
+        else if (attention())
+          attention_layer(layer);
+        else
+          whole_layer(*layer);
+      }
+    }
+    // which bounds there are is known when they are made
+    records_.count(found_, static_cast<Index>(records_.rows().size()) - found_);
+  }
+
+ private:
+  bool attention() const {
+    return selection_.map == MapName::core || selection_.map == MapName::attn;
+  }
+
+  void refuse_what_is_unknown(bool unlimited) const {
+    const std::string kind = selection_.kind_name, norm = selection_.norm;
+    if (!attention() && norm != "2")
+      throw InputError(fmt::format(
+          "--map {} --norm {}: layers and models are bounded in the 2-norm",
+          name_of(selection_.map), norm));
+    if (!attention() && radius_ != "ln" && norms_ahead())
+      throw InputError(fmt::format(
+          "--map {} --radius {}: what its attention reads has passed a norm "
+          "layer; expected ln",
+          name_of(selection_.map), radius_));
+    if (selection_.map == MapName::model && !norms_ahead() &&
+        subject_.model->config.norm == NormPlace::none &&
+        !lipschitz_everywhere(selection_.kind))
+      throw InputError(fmt::format(
+          "--map model: {} has no norms, and nothing bounds what the {} "
+          "attention of its later layers reads",
+          subject_.name, kind));
+    if (selection_.kind == Kind::l2_untied && radius_ != "everywhere")
+      throw InputError(fmt::format(
+          "--kind l2-untied --radius {}: no bound over a ball is known, and "
+          "over all inputs there is none; without --radius the inputs are "
+          "shown at which it grows",
+          radius_));
+    const bool known = norm == "2" ||
+                       (norm == "token" && (selection_.kind == Kind::dot ||
+                                            selection_.kind == Kind::l2)) ||
+                       (norm == "inf" && selection_.kind == Kind::l2) ||
+                       (norm == "inf" && unlimited && radius_ == "everywhere");
+    if (!known)
+      throw InputError(fmt::format(
+          "--norm {} --kind {}: no bound is known; 2 has one for every kind "
+          "but l2-untied, inf for l2, token for dot and l2",
+          norm, kind));
+    if (norm == "token" && unlimited && radius_ == "everywhere")
+      throw InputError(
+          "--norm token: give --radius; dot-product attention has no bound "
+          "over all inputs, and how it grows is shown in the norms 2 and inf");
+    const Index least = *std::min_element(lengths_.begin(), lengths_.end());
+    if (unlimited && radius_ == "everywhere" && least < 3)
+      throw InputError(fmt::format(
+          "--length {}: the inputs at which {} attention grows without bound "
+          "have at least 3 tokens; give --radius for a bound at {}",
+          least, kind, least));
+  }
+
+  // a norm layer ahead of the attention of every layer
+  bool norms_ahead() const {
+    const ModelConfig& c = subject_.model->config;
+    return c.pre_norm() || (c.norm == NormPlace::post &&
+                            outer_modules(c).embedding_norm.has_value());
+  }
+
+  // Around attention a radius is for layers without a norm ahead of it.
+  TokenSet tokens(std::optional<Index> layer) const {
+    if (radius_ == "everywhere") return {};
+    const bool ahead = !attention() && input_norm(subject_, layer).has_value();
+    if (ahead || (radius_ == "ln" && subject_.model))
+      return tokens_ahead(subject_, selection_.kind, layer);
+    return tokens_within(radius_, subject_, layer);
+  }
+
+  Record asked(std::optional<Index> layer, std::optional<Index> head,
+               Index n) const {
+    Record r = question("bound", subject_, selection_, o_.source.seed);
+    r.layer = layer;
+    r.head = head;
+    r.n = n;
+    r.dtype = "f64";
+    r.parameters["radius"] = radius_parameter(radius_);
+    return r;
+  }
+
+  void add(const Record& r) {
+    if (records_.find(r)) ++found_;
+    records_.add(r);
+  }
+
+  // the part of a record that a bound fills
+  static void fill(Record& r, const Bound& b, const TokenSet& tokens) {
+    const bool ball = b.scope != "everywhere";
+    r.scope = ball ? "ball" : "everywhere";
+    if (ball && tokens.radius > 0.0) r.radius_max = tokens.radius;
+    r.parameters["bound"] = b.name;
+    if (ball && tokens.norm) r.parameters["tokens"] = "after the norm layer";
+    set_upper(r, b);
+    r.details["citation"] = b.citation;
+    r.details["proved_norm"] = b.norm;
+    r.details["proved_mask"] = b.mask;
+  }
+
+  void attention_layer(std::optional<Index> layer) {
+    const TokenSet where = tokens(layer);
+    maps_.weights(layer);  // read once, ahead of the threads
+    // those that speak of the norm, from the best to the worst
+    const auto bounds_at = [&](std::optional<Index> head, Index n) {
+      std::vector<Bound> all =
+          bounds_of(maps_, selection_, layer, head, n, where);
+      std::erase_if(
+          all, [&](const Bound& b) { return !speaks_of(b, selection_.norm); });
+      std::stable_sort(
+          all.begin(), all.end(),
+          [](const Bound& a, const Bound& b) { return a.log10 < b.log10; });
+      return all;
+    };
+    struct Answer {
+      std::vector<Bound> now, later;  // at n and at 2n
+      double seconds = 0.0;
+    };
+    const Index heads = static_cast<Index>(selection_.heads.size());
+    const Index lengths = static_cast<Index>(lengths_.size());
+    std::vector<Answer> answers(heads * lengths);
+    parallel_for(heads * lengths, o_.threads, [&](Index i) {
+      const auto start = std::chrono::steady_clock::now();
+      const std::optional<Index> head = selection_.heads[i / lengths];
+      const Index n = lengths_[i % lengths];
+      answers[i].now = bounds_at(head, n);
+      answers[i].later = bounds_at(head, 2 * n);
+      answers[i].seconds = seconds_since(start);
+    });
+    for (Index i = 0; i < heads * lengths; ++i)
+      write(asked(layer, selection_.heads[i / lengths], lengths_[i % lengths]),
+            where, answers[i].now, answers[i].later, answers[i].seconds);
+  }
+
+  // one record for each bound
+  void write(const Record& question, const TokenSet& where,
+             const std::vector<Bound>& now, const std::vector<Bound>& later,
+             double seconds) {
+    if (now.empty()) throw nothing_known();
+    const Regime regime = regime_of(now, later);
+    for (const Bound& b : now) {
+      Record r = question;
+      fill(r, b, where);
+      const bool best = &b == &now.front();
+      r.details["best"] = best;
+      if (best) r.details["growth"] = regime.exponent;
+      if (best && selection_.kind == Kind::dot && selection_.norm == "2")
+        r.details["regime"] = regime.name;
+      r.seconds = seconds / static_cast<double>(now.size());
+      add(r);
+    }
+  }
+
+  InputError nothing_known() const {
+    const bool rope = subject_.model && subject_.model->config.rope_theta;
+    return InputError(
+        fmt::format("{}: no bound is known for kind {}, norm {}{}",
+                    subject_.name, selection_.kind_name, selection_.norm,
+                    rope ? " with rotary positions" : ""));
+  }
+
+  // The best bound on the attention that reads what a norm layer lets through,
+  // and with it the layer. In a pre-norm model every input passes that norm: it
+  // holds everywhere.
+  std::pair<Bound, BlockParts> parts(Index layer, Index n, MapName map) {
+    const std::optional<Bound> attention =
+        best_bound_of(maps_, selection_, layer, {}, n, tokens(layer));
+    if (!attention || !std::isfinite(attention->value)) throw nothing_known();
+    return {*attention,
+            parts_everywhere(maps_.weights(layer), map, attention->value)};
+  }
+
+  Bound around(const std::string& name, const Bound& inner,
+               Magnitude value) const {
+    return make_bound(
+        {.name = name,
+         .norm = "2",
+         .mask = inner.mask,
+         .citation = "of its parts, theory/blocks.h; " + inner.citation},
+        value, subject_.model->config.pre_norm() ? "everywhere" : inner.scope);
+  }
+
+  static nlohmann::ordered_json logs(const BlockParts& p, MapName map) {
+    nlohmann::ordered_json json = {
+        {"attention", p.attention.log10()},
+        {"attention_norm", p.attention_norm.log10()}};
+    if (map == MapName::block) {
+      json["mlp"] = p.mlp.log10();
+      json["mlp_norm"] = p.mlp_norm.log10();
+    }
+    return json;
+  }
+
+  void whole_layer(Index layer) {
+    for (const Index n : lengths_) {
+      const auto start = std::chrono::steady_clock::now();
+      const auto [attention, made] = parts(layer, n, selection_.map);
+      const Magnitude value =
+          layer_bound(made, selection_.map, subject_.model->config.pre_norm());
+      Record r = asked(layer, {}, n);
+      fill(r,
+           around(fmt::format("{}({})", r.map, attention.name), attention,
+                  value),
+           tokens(layer));
+      r.details["best"] = true;
+      r.details["log10_of_parts"] = logs(made, selection_.map);
+      r.seconds = seconds_since(start);
+      add(r);
+    }
+  }
+
+  // the product over all blocks and the final norm
+  void model(Index n) {
+    const auto start = std::chrono::steady_clock::now();
+    const Model& model = *subject_.model;
+    Magnitude product = 1.0;
+    std::optional<Bound> inner;
+    nlohmann::ordered_json layers = nlohmann::ordered_json::array();
+    for (Index l = 0; l < model.config.layers; ++l) {
+      progress_.show(0, fmt::format("n = {}, layer {}", n, l));
+      const auto [attention, made] = parts(l, n, MapName::block);
+      const Magnitude block =
+          layer_bound(made, MapName::block, model.config.pre_norm());
+      layers.push_back(block.log10());
+      product = product * block;
+      if (!inner || inner->log10 < attention.log10) inner = attention;
+    }
+    if (const std::optional<NormWeights> norm = load_final_norm(model))
+      product = product * norm_layer_everywhere(*norm);
+    Record r = asked({}, {}, n);
+    fill(r,
+         around(fmt::format("model(block({}))", inner->name), *inner, product),
+         tokens(Index{0}));
+    r.details["best"] = true;
+    r.details["log10_of_layers"] = layers;
+    r.seconds = seconds_since(start);
+    add(r);
+  }
+
+  // inputs at which the map grows without bound, and how much it does there
+  void witnesses(std::optional<Index> layer) {
+    const LayerWeights& weights = maps_.weights(layer);
+    const AttentionWeights read = attention_of(weights, selection_.kind);
+    for (const std::optional<Index>& chosen : selection_.heads) {
+      // of a layer, the head that grows fastest
+      HeadWeights fastest;
+      Index number = 0;
+      double rate = -1.0;
+      for (Index h = 0; h < read.heads; ++h) {
+        if (chosen && *chosen != h) continue;
+        HeadWeights one = head(read, h);
+        if (selection_.map == MapName::core) one.output = Matrix();
+        const double its_rate = unbounded_rate(one);
+        if (its_rate <= rate) continue;
+        rate = its_rate;
+        number = h;
+        fastest = std::move(one);
+      }
+      for (const Index n : lengths_)
+        for (const double t : {10.0, 100.0, 1000.0})
+          witness(layer, chosen, n, t, number, fastest);
+    }
+  }
+
+  void witness(std::optional<Index> layer, std::optional<Index> chosen, Index n,
+               double t, Index number, const HeadWeights& fastest) {
+    const auto start = std::chrono::steady_clock::now();
+    const Matrix x = unbounded_witness(fastest, selection_.kind, n, t);
+    Record r = asked(layer, chosen, n);
+    r.parameters["t"] = t;
+    r.radius_max = x.rowwise().norm().maxCoeff();
+    r.scope = "input";
+    if (records_.keep(r)) {
+      ++found_;
+      return;
+    }
+    const MapPtr<double> exact = maps_.make<double>(layer, chosen, 1);
+    if (selection_.norm == "inf") {
+      r.lower = inf_norm(*exact->linearize(x), {.threads = o_.threads}).value;
+      r.lower_by = "row-sweep";
+    } else {
+      MeasureOptions how;
+      how.threads = o_.threads;
+      how.seed = o_.source.seed;
+      const Measurement m =
+          measure_norm(*maps_.make<float>(layer, chosen, 1), *exact, x, how);
+      set_lower(r, m);
+    }
+    r.details["not_lipschitz"] = true;
+    r.details["witness_head"] = number;
+    r.seconds = seconds_since(start);
+    add(r);
+  }
+
+  BoundRequest o_;
+  Subject subject_;
+  Selection selection_;
+  std::vector<Index> lengths_;
+  Maps maps_;
+  Records& records_;
+  Progress progress_;
+  std::string radius_;  // a number, "ln" or "everywhere"
+  bool witness_ = false;
+  Index found_ = 0;  // by --resume
+};
+
+}  // namespace
+
+void bound(const BoundRequest& request, Records& records, const Watch& watch) {
+  Bounding(request, records, watch).run();
+}
+
+}  // namespace lipscope::audit

@@ -1,0 +1,189 @@
+#include "lipscope/audit/certificates.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/core/parallel.h"
+#include "lipscope/record/evidence.h"
+#include "lipscope/theory/layer_bounds.h"
+
+namespace lipscope::audit {
+namespace {
+
+constexpr Certificate every[] = {
+    Certificate::castin24_ball, Certificate::castin24_data,
+    Certificate::yudin25_local, Certificate::own_local,
+    Certificate::own_split,     Certificate::own_blocks};
+
+std::optional<Certificate> named(const std::string& which) {
+  if (which == "split") return Certificate::own_split;
+  if (which == "blocks") return Certificate::own_blocks;
+  if (which == "local") return Certificate::own_local;
+  return std::nullopt;
+}
+
+bool reads_radius(const Selection& s) {
+  return s.kind == Kind::dot || s.kind == Kind::sigmoid;
+}
+
+// Whether something is proved in the selected norm: in the 2-norm for all maps,
+// in the token norm for attention alone.
+bool speaks_of_norm(const Selection& s) {
+  const bool attention = s.map == MapName::attn || s.map == MapName::core;
+  return s.norm == "2" || (s.norm == "token" && attention);
+}
+
+}  // namespace
+
+Certificates::Certificates(const Subject& subject, const Selection& selection,
+                           Maps& maps, const std::string& which, int threads)
+    : subject_(subject),
+      selection_(selection),
+      maps_(maps),
+      which_(which),
+      threads_(threads) {
+  if (which == "auto" || which == "none" || which == "all") return;
+  if (!named(which))
+    throw InputError(fmt::format(
+        "--certificate {}: expected auto, none, split, blocks, local or all",
+        which));
+  const bool rope = subject.model && subject.model->config.rope_theta;
+  if (selection.kind != Kind::dot || rope || selection.norm != "2")
+    throw InputError(fmt::format(
+        "--certificate {}: there is none for kind {}, norm {}{}; it is for "
+        "dot-product attention without rotary positions, in the 2-norm",
+        which, selection.kind_name, selection.norm,
+        rope ? " and rotary positions" : ""));
+}
+
+void Certificates::prepare(std::optional<Index> layer,
+                           std::optional<Index> head) {
+  const Key key{layer, head};
+  if (which_ == "none" || !speaks_of_norm(selection_)) return;
+  if ((subject_.model && !layer) || made_.contains(key)) return;
+  if (!maps_.keeps_layers()) made_.clear();
+  ModelMapOptions options = map_options(selection_, head);
+  options.threads = threads_;
+  made_.emplace(
+      key, LayerCertificates(maps_.weights(layer), selection_.map, options));
+}
+
+Certificates::Found Certificates::found_at(const LayerCertificates& made,
+                                           const Matrix& x) const {
+  if (selection_.norm != "2") {
+    const std::optional<Bound> bound = made.over_ball(x, selection_.norm);
+    return bound ? Found{*bound} : Found{};
+  }
+  std::vector<std::optional<Certificate>> asked = {
+      named(which_) ? named(which_) : made.usual(x.rows())};
+  if (which_ == "all" && made.offers(Certificate::own_split))
+    asked.assign(std::begin(every), std::end(every));
+  Found found;
+  for (const std::optional<Certificate>& one : asked) {
+    if (one && !made.offers(*one)) continue;
+    if (std::optional<Bound> bound = made.at(x, one))
+      found.push_back(std::move(*bound));
+  }
+  return found;
+}
+
+std::vector<Certificates::Found> Certificates::of_layer(const Key& key,
+                                                        const Matrix& x,
+                                                        Index count) const {
+  const LayerCertificates& made = made_.at(key);
+  const Index n = x.rows() / count;
+  std::vector<Found> found(count);
+  const bool attention =
+      selection_.map == MapName::attn || selection_.map == MapName::core;
+  if (attention && !reads_radius(selection_)) {
+    found.assign(count, found_at(made, x.topRows(n)));  // for all the same
+    return found;
+  }
+  parallel_for(count, threads_, [&](Index i) {
+    found[i] = found_at(made, x.middleRows(i * n, n));
+  });
+  return found;
+}
+
+// layer by layer, each block at what the one before makes of x; the final norm
+// at what comes out of the last
+std::vector<Certificates::Found> Certificates::of_model(const Matrix& x,
+                                                        Index count) const {
+  const Model& model = *subject_.model;
+  const Index n = x.rows() / count;
+  ModelMapOptions options = map_options(selection_, {});
+  options.threads = threads_;
+  ModelMapOptions stacked = options;
+  stacked.sequences = count;
+
+  std::vector<Magnitude> product(count, Magnitude(1.0));
+  std::vector<Bound> last(count);
+  std::vector<char> proved(count, 1);
+  Matrix states = x;
+  for (Index l = 0; l < model.config.layers; ++l) {
+    const LayerWeights layer = load_layer(model, l);
+    const LayerCertificates made(layer, MapName::block, options);
+    parallel_for(count, threads_, [&](Index i) {
+      const std::optional<Certificate> which =
+          named(which_) ? named(which_) : made.usual(n);
+      const std::optional<Bound> block =
+          made.at(states.middleRows(i * n, n), which);
+      if (!block || !std::isfinite(block->value)) {
+        proved[i] = 0;
+        return;
+      }
+      product[i] = product[i] * block->value;
+      last[i] = *block;
+    });
+    if (std::count(proved.begin(), proved.end(), 1) == 0)
+      return std::vector<Found>(count);
+    states = (*layer_map<double>(layer, MapName::block, stacked))(states);
+  }
+  const std::optional<NormWeights> norm = load_final_norm(model);
+  std::vector<Found> found(count);
+  for (Index i = 0; i < count; ++i) {
+    if (!proved[i]) continue;
+    if (norm)
+      product[i] =
+          product[i] * norm_layer_at(*norm, states.middleRows(i * n, n));
+    found[i].push_back(make_bound({.name = "model(" + last[i].name + ")",
+                                   .norm = "2",
+                                   .mask = last[i].mask,
+                                   .citation = last[i].citation},
+                                  product[i] * (1.0 + 1e-9), "at this input"));
+  }
+  return found;
+}
+
+bool Certificates::wanted(const std::vector<Record>& records) const {
+  if (which_ == "none" || !speaks_of_norm(selection_)) return false;
+  const bool answered =
+      std::all_of(records.begin(), records.end(),
+                  [](const Record& r) { return r.upper.has_value(); });
+  return which_ != "auto" || !answered;
+}
+
+bool Certificates::add(std::vector<Record>& records, const Matrix& x,
+                       std::optional<Index> layer,
+                       std::optional<Index> head) const {
+  if (!wanted(records)) return false;
+  const Index count = static_cast<Index>(records.size());
+  const std::vector<Found> found = subject_.model && !layer
+                                       ? of_model(x, count)
+                                       : of_layer({layer, head}, x, count);
+  for (Index i = 0; i < count; ++i) {
+    Record& r = records[i];
+    for (const Bound& bound : found[i]) {
+      const bool finite = std::isfinite(bound.value);
+      if (which_ != "auto")
+        r.details["certificates"][bound.name] =
+            finite ? nlohmann::ordered_json(bound.value)
+                   : nlohmann::ordered_json(nullptr);
+      lower_upper(r, bound);
+    }
+  }
+  return true;
+}
+
+}  // namespace lipscope::audit

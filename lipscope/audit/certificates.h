@@ -1,0 +1,60 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lipscope/audit/maps.h"
+#include "lipscope/audit/selection.h"
+#include "lipscope/record/record.h"
+#include "lipscope/theory/layer_certificates.h"
+
+namespace lipscope::audit {
+
+/// What is proved from above at the inputs of `measure`, beside what is
+/// measured there: in the 2-norm, and in the token norm for attention alone,
+/// over the ball that holds the input.
+class Certificates {
+ public:
+  /// `which` as --certificate has it: auto, none, split, blocks, local or all.
+  /// InputError for other words, and for a certificate that the selected map
+  /// does not have. Borrows subject, selection and maps, which must outlive
+  /// this.
+  Certificates(const Subject& subject, const Selection& selection, Maps& maps,
+               const std::string& which, int threads);
+
+  /// Makes what depends on the weights alone. After that `add` for this layer
+  /// and head may run beside others.
+  void prepare(std::optional<Index> layer, std::optional<Index> head);
+
+  /// Whether `add` would compute something for these.
+  bool wanted(const std::vector<Record>& records) const;
+
+  /// For records of the sequences that lie under one another in x: where a
+  /// certificate is below `upper`, or there is none, it takes its place.
+  /// Unless one was asked for by name, records that have an upper are left as
+  /// they are. What was asked for is in details.certificates, each with its
+  /// value, whichever is best. Whether anything was computed.
+  bool add(std::vector<Record>& records, const Matrix& x,
+           std::optional<Index> layer, std::optional<Index> head) const;
+
+ private:
+  using Key = std::pair<std::optional<Index>, std::optional<Index>>;
+  using Found = std::vector<Bound>;  // at one input
+
+  Found found_at(const LayerCertificates& made, const Matrix& x) const;
+  std::vector<Found> of_layer(const Key& key, const Matrix& x,
+                              Index count) const;
+  std::vector<Found> of_model(const Matrix& x, Index count) const;
+
+  const Subject& subject_;
+  const Selection& selection_;
+  Maps& maps_;
+  std::string which_;
+  int threads_;
+  std::map<Key, LayerCertificates> made_;
+};
+
+}  // namespace lipscope::audit

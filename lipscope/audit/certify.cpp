@@ -1,0 +1,215 @@
+#include "lipscope/audit/certify.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+
+#include "lipscope/record/config_fingerprint.h"
+#include "lipscope/control/certifier.h"
+#include "lipscope/core/errors.h"
+#include "lipscope/core/parallel.h"
+#include "lipscope/io/sha256.h"
+#include "lipscope/record/evidence.h"
+#include "lipscope/record/fingerprint.h"
+#include "lipscope/train/model_folder.h"
+#include "lipscope/train/model_stack.h"
+#include "lipscope/train/training_memory.h"
+
+namespace lipscope::audit {
+namespace {
+
+// one prediction that is asked about
+struct Place {
+  std::shared_ptr<const Certifier::Sequence> sequence;
+  Index position = 0;  // in its sequence
+  Record record;       // the question, then the answer
+  bool known = false;
+};
+
+class Certifying final {
+ public:
+  Certifying(CertifyRequest request, Records& records, const Watch& watch)
+      : o_(std::move(request)),
+        description_(read_description(o_.folder)),
+        model_(attention_model(description_.config)),
+        weights_(read_weights(weights_file(), model_.layout()).cast<double>()),
+        stack_(stack_of(model_, weights_)),
+        text_(piece_of(o_.text, description_.vocabulary)),
+        records_(records),
+        watch_(watch) {
+    records_.open();
+  }
+
+  Certified run() {
+    const Certifier certifier(stack_);
+    const auto all = static_cast<Index>(text_.characters.size()) - 1;
+    const Index count = o_.positions == 0 ? all : std::min(o_.positions, all);
+    const std::vector<Batch> windows =
+        all_windows(text_.characters, 1, description_.config.context);
+    const Record question = question_of_all(certifier);
+    announce(question, windows, count);
+    const Progress progress(watch_, count);
+    Index done = 0;
+    for (const Batch& window : windows) {
+      if (done == count) break;
+      // a window is the piece of work: its positions side by side
+      std::vector<Place> places = places_of(question, window, done, count);
+      if (!std::all_of(places.begin(), places.end(),
+                       [](const Place& p) { return p.known; })) {
+        const auto sequence = std::make_shared<const Certifier::Sequence>(
+            certifier.sequence(model_.embedded(weights_, window.characters,
+                                               {.length = window.length})));
+        for (Place& p : places) {
+          p.sequence = sequence;
+          set_radii(sequence->x.topRows(p.position + 1), p.record);
+        }
+      }
+      parallel_for(static_cast<Index>(places.size()), o_.threads, [&](Index i) {
+        if (!places[i].known) answer(certifier, window.targets[i], places[i]);
+      });
+      for (const Place& p : places) {
+        records_.add(p.record);
+        progress.show(++done, "positions");
+      }
+    }
+    return {.constant = stack_constant(stack_)};
+  }
+
+ private:
+  // The questions at the positions of a window, of which `done` came before.
+  // The content of one is what the model read and the character that came next.
+  std::vector<Place> places_of(const Record& question, const Batch& window,
+                               Index done, Index count) {
+    std::vector<Place> places(std::min(window.length, count - done));
+    std::vector<Index> read;
+    for (Index i = 0; i < static_cast<Index>(places.size()); ++i) {
+      Place& p = places[i];
+      p.position = i;
+      p.record = question;
+      p.record.n = i + 1;
+      p.record.sample = done + i;
+      // the restarts of the attack are drawn by it
+      p.record.parameters["position"] = done + i;
+      read.push_back(window.characters[i]);
+      read.push_back(window.targets[i]);
+      p.record.input = RecordInput{.from = "text",
+                                   .name = o_.text.text,
+                                   .sha256 = fingerprint(read),
+                                   .offset = text_.begin + done};
+      read.pop_back();
+      p.known = records_.find(p.record) != nullptr;
+    }
+    return places;
+  }
+
+  // how much is done already, before anything is made
+  void announce(const Record& question, const std::vector<Batch>& windows,
+                Index count) {
+    if (!records_.resumes()) return;
+    Index done = 0, found = 0;
+    for (const Batch& window : windows)
+      for (const Place& p : places_of(question, window, done, count)) {
+        ++done;
+        found += p.known;
+      }
+    records_.count(found, count - found);
+  }
+
+  static const LanguageModelConfig& attention_model(
+      const LanguageModelConfig& config) {
+    if (config.mixer == Mixer::lstm)
+      throw InputError(
+          "certify: this model is an LSTM; radii are proved for attention "
+          "(dot, l2, contractive-l2)");
+    require_model_memory(config, sizeof(double), "certify");
+    return config;
+  }
+
+  std::filesystem::path weights_file() const {
+    return std::filesystem::path(o_.folder) / "model.safetensors";
+  }
+
+  // what the records of all positions have in common
+  Record question_of_all(const Certifier& certifier) const {
+    Record r;
+    r.command = "certify";
+    r.model = o_.folder;
+    r.model_sha256 = sha256_file(weights_file());
+    r.map = "model";
+    r.kind = name_of(description_.config.mixer);
+    r.mask = "causal";
+    r.norm = "2";
+    r.d = description_.config.width;
+    r.scope = "input";
+    r.dtype = "f64";
+    r.seed = o_.attack.seed;
+    r.parameters = {
+        {"distance", "nearest change of the prediction"},
+        {"from", "input of layer 0"},
+        {"to", "next character"},
+        {"config_sha256", fingerprint(model_config(description_.config))},
+        {"characters_sha256", fingerprint(description_.vocabulary.pieces())},
+        {"targets", o_.attack.targets},
+        {"restarts", o_.attack.restarts},
+        {"iterations", o_.attack.iterations}};
+    if (!certifier.bound().empty())
+      r.lower_by = "deviation(" + certifier.bound() + ")";
+    return r;
+  }
+
+  std::string character(Index c) const {
+    return description_.vocabulary.decode(
+        std::vector<int>{static_cast<int>(c)});
+  }
+
+  void answer(const Certifier& certifier, int next, Place& p) const {
+    const auto start = std::chrono::steady_clock::now();
+    AttackOptions how = o_.attack;
+    how.seed = Rng(o_.attack.seed).split(p.record.sample).next();
+    const Robustness found = certifier.at(*p.sequence, p.position, how);
+    const CertifiedRadius& c = found.certified;
+    Record& r = p.record;
+    r.details = {{"predicted", character(c.character)},
+                 {"next", character(next)},
+                 {"right", c.character == next},
+                 {"margin", c.margin},
+                 {"runner_up", character(c.runner_up)},
+                 {"lower_is", "proved"},
+                 {"upper_is", "found"}};
+    if (c.proved) {
+      r.lower = c.radius;
+      r.details["gain_log10"] = c.gain_log10;
+      if (std::isfinite(c.log10)) r.details["lower_log10"] = c.log10;
+    }
+    if (how.targets > 0) r.converged = found.attack.has_value();
+    if (found.attack) {
+      r.upper = found.attack->distance;
+      r.upper_log10 = std::log10(found.attack->distance);
+      r.upper_by = "attack";
+      r.steps = found.attack->evaluations;
+      r.details["becomes"] = character(found.attack->character);
+    }
+    r.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count();
+  }
+
+  CertifyRequest o_;
+  ModelDescription description_;
+  LanguageModel<double> model_;
+  VectorOf<double> weights_;
+  Stack stack_;
+  TextPiece text_;
+  Records& records_;
+  Watch watch_;
+};
+
+}  // namespace
+
+Certified certify(const CertifyRequest& request, Records& records,
+                  const Watch& watch) {
+  return Certifying(request, records, watch).run();
+}
+
+}  // namespace lipscope::audit

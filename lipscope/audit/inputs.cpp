@@ -1,0 +1,308 @@
+#include "lipscope/audit/inputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "lipscope/audit/text_windows.h"
+#include "lipscope/audit/token_bounds.h"
+#include "lipscope/audit/token_memory.h"
+#include "lipscope/core/errors.h"
+#include "lipscope/core/memory.h"
+#include "lipscope/core/rng.h"
+#include "lipscope/io/npy.h"
+#include "lipscope/io/sha256.h"
+#include "lipscope/io/text_file.h"
+#include "lipscope/record/fingerprint.h"
+#include "lipscope/text/token_ids.h"
+#include "lipscope/text/tokenizer.h"
+#include "lipscope/text/words.h"
+
+namespace lipscope::audit {
+namespace {
+
+// tokens that go through a layer together: enough to keep the products busy
+constexpr Index tokens_together = 4096;
+
+}  // namespace
+
+TextTokens read_tokens(const SourceOptions& o, const Model& model) {
+  const Index vocabulary = model.config.vocabulary;
+  std::vector<Index> ids;
+  if (!o.ids.empty()) {
+    for (const TokenId id : read_token_ids(o.ids)) ids.push_back(id);
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      if (ids[i] >= vocabulary)
+        throw InputError(
+            fmt::format("{}: id {} (number {} of the file) is not in the "
+                        "model's vocabulary of {}",
+                        o.ids, ids[i], i, vocabulary));
+    return {.ids = std::move(ids), .words = {}};
+  }
+  if (o.model.empty())
+    throw InputError(fmt::format(
+        "--text {}: a random model has no tokenizer; give --ids FILE", o.text));
+  const Tokenizer tokenizer = load_tokenizer(o.model);
+  if (tokenizer.vocabulary_size() > vocabulary)
+    throw InputError(fmt::format(
+        "{}: the tokenizer has {} pieces and the model a vocabulary of {}: "
+        "they do not belong together",
+        o.model, tokenizer.vocabulary_size(), vocabulary));
+  const std::string text = read_text_file(o.text);
+  try {
+    const std::vector<Token> tokens = tokenizer.encode(text);
+    for (const Token& token : tokens) ids.push_back(token.id);
+    return {.ids = std::move(ids), .words = words_of(text, tokens)};
+  } catch (const InputError& wrong) {
+    throw InputError(fmt::format("{}: {}", o.text, wrong.what()));
+  }
+}
+
+namespace {
+
+// A folder with attention alone serves as long as no token has to be read.
+void require_whole(const Model& model) {
+  try {
+    require_complete(model);
+  } catch (const InputError& missing) {
+    throw InputError(fmt::format(
+        "{}. Its attention can be measured without: at --input X.npy (the "
+        "input of the attention module) or at made-up tokens, --length N "
+        "--radius ln; bound and search need no tokens",
+        missing.what()));
+  }
+}
+
+// rotary positions have no end
+Index longest_window(const Model& model) {
+  return model.config.rope_theta ? std::numeric_limits<Index>::max()
+                                 : model.config.positions;
+}
+
+}  // namespace
+
+Inputs::Inputs(const SourceOptions& o, const Subject& subject,
+               const Selection& selection, int threads)
+    : subject_(subject),
+      selection_(selection),
+      threads_(threads),
+      seed_(o.seed) {
+  const bool text = !o.text.empty() || !o.ids.empty();
+  if (text && subject.layer)
+    throw InputError(
+        "--text and --ids are for models; a layer by itself reads tokens of "
+        "numbers: --input X.npy or --length N");
+  if ((text || !o.input.empty()) && !o.radius.empty())
+    throw InputError("--radius: the tokens are given, not made");
+  const bool attention =
+      selection.map == MapName::core || selection.map == MapName::attn;
+  if (subject.model && !attention && (!o.input.empty() || !o.radius.empty()))
+    throw InputError(fmt::format(
+        "--map {}: its input comes from tokens; give --text or --ids",
+        name_of(selection.map)));
+
+  if (!o.input.empty()) {
+    use_given(read_npy(o.input), o.input);
+    input_.from = "file", input_.name = o.input;
+  } else if (subject.layer && o.lengths.empty() &&
+             subject.layer->x.size() > 0) {
+    if (!o.radius.empty())
+      throw InputError("--radius: the tokens are given, not made");
+    use_given(subject.layer->x, subject.name + ": tensor \"x\"");
+    input_.from = "tensor", input_.name = subject.name;
+  } else if (subject.model && o.radius.empty()) {
+    use_ids(o);
+  } else {
+    use_gaussian(o);
+  }
+}
+
+void Inputs::use_given(Matrix x, const std::string& where) {
+  if (x.rows() == 0) throw InputError(where + ": an empty sequence");
+  if (x.cols() != subject_.features())
+    throw InputError(
+        fmt::format("{}: tokens have {} features, the layer reads {}", where,
+                    x.cols(), subject_.features()));
+  groups_ = {{.n = x.rows()}};
+  given_ = std::move(x);
+  input_.sha256 = fingerprint(given_);
+}
+
+// Castin24's protocol: for each length the next samples·n tokens; the cursor
+// only advances.
+void Inputs::use_ids(const SourceOptions& o) {
+  const Model& model = *subject_.model;
+  require_whole(model);
+  dtype_ = o.dtype;
+  if (!o.text.empty() || !o.ids.empty()) {
+    input_.from = o.text.empty() ? "ids" : "text";
+    input_.name = o.text.empty() ? o.ids : o.text;
+    TextTokens tokens = read_tokens(o, model);
+    ids_ = std::move(tokens.ids);
+    words_ = std::move(tokens.words);
+    const FittedWindows fitted = windows_of_text(
+        o, static_cast<Index>(ids_.size()), longest_window(model), "tokens");
+    note_ = fitted.note;
+    make_groups(fitted.windows.lengths, fitted.windows.samples, o.offset);
+  } else if (o.model.empty()) {
+    // a random model has learnt no text: any tokens are as good
+    input_.from = "random ids";
+    const Windows windows = asked_windows(o);
+    make_groups(windows.lengths, windows.samples, o.offset);
+    require_memory(
+        8.0 * static_cast<double>(o.offset),
+        fmt::format("--offset {}: so many tokens that are skipped", o.offset));
+    Rng rng = Rng(seed_).split(token_stream);
+    for (Index i = 0; i < o.offset + windows.tokens(); ++i)
+      ids_.push_back(static_cast<Index>(
+          rng.next() % static_cast<std::uint64_t>(model.config.vocabulary)));
+  } else {
+    throw InputError(fmt::format(
+        "{}: at which tokens? Give --text FILE or --ids FILE, --input X.npy "
+        "(the input of the attention module), or --length N --radius ln",
+        subject_.name));
+  }
+}
+
+void Inputs::use_gaussian(const SourceOptions& o) {
+  std::vector<Index> lengths = {128};
+  if (!o.lengths.empty())
+    lengths = parse_lengths(o.lengths);
+  else if (o.random.empty())
+    throw InputError(fmt::format(
+        "{}: at which tokens? The file has no tensor \"x\"; give --input X.npy "
+        "or --length N",
+        subject_.name));
+  make_groups(lengths, o.samples > 0 ? o.samples : 1, 0);
+
+  gaussian_ = true;
+  input_.from = "gaussian";
+  for (const std::optional<Index>& layer : selection_.layers) {
+    if (o.radius.empty())
+      radii_.push_back(std::nullopt);
+    else
+      radii_.push_back(tokens_within(o.radius, subject_, layer).radius);
+  }
+}
+
+void Inputs::make_groups(const std::vector<Index>& lengths, Index samples,
+                         Index offset) {
+  require_token_memory(lengths, samples, subject_, selection_);
+  for (const Index n : lengths) {
+    const Index together = std::max<Index>(1, tokens_together / n);
+    for (Index first = 0; first < samples; first += together)
+      groups_.push_back({.n = n,
+                         .first = first,
+                         .count = std::min(together, samples - first),
+                         .offset = offset + first * n});
+    offset += samples * n;
+  }
+}
+
+std::vector<Matrix> Inputs::at(const Group& group) {
+  std::vector<Matrix> inputs;
+  if (given_.size() > 0) {
+    inputs.assign(selection_.layers.size(), given_);
+  } else if (gaussian_) {
+    const Index d = subject_.features();
+    for (const std::optional<double>& radius : radii_) {
+      Matrix x(group.count * group.n, d);
+      for (Index i = 0; i < group.count; ++i) {
+        auto rows = x.middleRows(i * group.n, group.n);
+        rows = gaussian(group.n, d,
+                        Rng(seed_)
+                            .split(token_stream)
+                            .split(group.n)
+                            .split(group.first + i));
+        if (radius) rows *= *radius / rows.rowwise().norm().maxCoeff();
+      }
+      inputs.push_back(std::move(x));
+    }
+  } else {
+    inputs = dtype_ == "f64" ? through_model(group, passes_f64_)
+                             : through_model(group, passes_f32_);
+  }
+  return inputs;
+}
+
+// all that at() draws them from
+std::string Inputs::gaussian_recipe(const Group& group, Index i,
+                                    std::size_t layer) const {
+  return fmt::format("gaussian seed={} n={} d={} sample={} radius={}", seed_,
+                     group.n, subject_.features(), group.first + i,
+                     radii_[layer] ? fmt::format("{:.17g}", *radii_[layer])
+                                   : std::string("any"));
+}
+
+Record Inputs::question(Record r, const Group& group, Index i,
+                        std::size_t layer) const {
+  r.n = group.n;
+  r.sample = group.first + i;
+  r.dtype = dtype_;
+  r.input = input_;
+  if (gaussian_) {
+    r.input->sha256 = sha256_text(gaussian_recipe(group, i, layer));
+  } else if (!ids_.empty()) {
+    const Index begin = group.offset + i * group.n;
+    r.input->offset = begin;
+    r.input->sha256 = fingerprint(std::span(ids_).subspan(
+        static_cast<std::size_t>(begin), static_cast<std::size_t>(group.n)));
+  }
+  return r;
+}
+
+std::vector<std::string> Inputs::words(const Group& group, Index i) const {
+  std::vector<std::string> found;
+  const Index begin = group.offset + i * group.n;
+  for (Index t = begin; t < begin + group.n && !ids_.empty(); ++t)
+    found.push_back(words_.empty() ? fmt::format(" {}", ids_[t]) : words_[t]);
+  return found;
+}
+
+template <class Real>
+std::vector<Matrix> Inputs::through_model(const Group& group,
+                                          Passes<Real>& passes) {
+  const std::vector<Index> ids(
+      ids_.begin() + group.offset,
+      ids_.begin() + group.offset + group.count * group.n);
+  const ModelConfig& config = subject_.model->config;
+  const double numbers = 12.0 * static_cast<double>(config.width) *
+                         static_cast<double>(config.width) *
+                         static_cast<double>(config.layers);
+  if (!passes.contains(group.count)) {
+    passes.clear();
+    passes.try_emplace(
+        group.count, *subject_.model,
+        PassOptions{.sequences = group.count,
+                    .threads = threads_,
+                    .keep_layers = numbers * sizeof(Real) < 1e9});
+  }
+  const ForwardPass<Real>& pass = passes.at(group.count);
+  Index last = 0;
+  for (const std::optional<Index>& layer : selection_.layers)
+    last = std::max(last, layer.value_or(0));
+  const HiddenStates<Real> states = pass(ids, last + 1);
+
+  const bool attention =
+      selection_.map == MapName::core || selection_.map == MapName::attn;
+  std::vector<Matrix> inputs;
+  for (const std::optional<Index>& layer : selection_.layers) {
+    const Index l = layer.value_or(0);
+    const MatrixOf<Real>& x = attention ? states.attention[l] : states.layer[l];
+    if (!x.allFinite())
+      throw RunError(
+          fmt::format("{}: the input of layer {} is not finite in {}",
+                      subject_.name, l, dtype_));
+    inputs.push_back(x.template cast<double>());
+  }
+  return inputs;
+}
+
+Index measurements(const Inputs& inputs, const Selection& selection) {
+  Index count = 0;
+  for (const Group& group : inputs.groups()) count += group.count;
+  return count *
+         static_cast<Index>(selection.layers.size() * selection.heads.size());
+}
+
+}  // namespace lipscope::audit

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lipscope/audit/selection.h"
+#include "lipscope/model/pass.h"
+#include "lipscope/record/record.h"
+
+namespace lipscope::audit {
+
+/// A text as a model counts its tokens.
+struct TextTokens {
+  std::vector<Index> ids;
+  std::vector<std::string> words;  ///< empty, or one for each id
+};
+
+/// The text, or the list of ids, that the options name. InputError for what
+/// cannot be read or does not fit the model.
+TextTokens read_tokens(const SourceOptions& options, const Model& model);
+
+/// Sequences of one length that are measured together: samples
+/// [first, first + count) of it.
+struct Group {
+  Index n = 0;
+  Index first = 0, count = 1;
+  Index offset = 0;  ///< of a text: where its first token stands
+};
+
+/// The inputs at which something is measured. Nothing is made before it is
+/// asked for, so that a long sweep needs little memory. The groups depend on
+/// what is asked and on nothing else: a run that was cut and resumed measures
+/// the same ones.
+class Inputs {
+  // by the number of sequences
+  template <class Real>
+  using Passes = std::map<Index, ForwardPass<Real>>;
+
+ public:
+  /// Borrows subject and selection, which must outlive this.
+  Inputs(const SourceOptions& options, const Subject& subject,
+         const Selection& selection, int threads);
+
+  const std::vector<Group>& groups() const { return groups_; }
+
+  /// The input of each selected layer's map, sequences under one another.
+  std::vector<Matrix> at(const Group& group);
+
+  /// The question about sample `first + i` of the group, at the input of the
+  /// selected layer number `layer`: what the tokens are, by their content.
+  /// Nothing is made for it.
+  Record question(Record of, const Group& group, Index i,
+                  std::size_t layer) const;
+
+  /// The tokens of sample `first + i` of the group as a person reads them: as
+  /// they stand in the text, with what stands between them and the one before,
+  /// or as ids where there is no text. Nothing where tokens are mere numbers.
+  std::vector<std::string> words(const Group& group, Index i) const;
+
+  bool has_words() const { return !ids_.empty(); }
+
+  /// What was chosen because the text is short, for people; or nothing.
+  const std::string& note() const { return note_; }
+
+  /// How the inputs were made: f64 as they are, or by a pass in f32 or f64.
+  const std::string& dtype() const { return dtype_; }
+
+ private:
+  void use_given(Matrix x, const std::string& where);
+  std::string gaussian_recipe(const Group& group, Index i,
+                              std::size_t layer) const;
+  void use_ids(const SourceOptions& options);
+  void use_gaussian(const SourceOptions& options);
+  void make_groups(const std::vector<Index>& lengths, Index samples,
+                   Index offset);
+  template <class Real>
+  std::vector<Matrix> through_model(const Group& group, Passes<Real>& passes);
+
+  const Subject& subject_;
+  const Selection& selection_;
+  int threads_;
+  std::uint64_t seed_;
+  RecordInput input_;  // what all sequences have in common
+  std::string dtype_ = "f64";
+  std::string note_;
+  std::vector<Group> groups_;
+
+  // one of these three
+  Matrix given_;
+  std::vector<Index> ids_;
+  std::vector<std::string> words_;  // of a text, one for each id
+  bool gaussian_ = false;
+  std::vector<std::optional<double>> radii_;  // of each selected layer
+
+  Passes<float> passes_f32_;
+  Passes<double> passes_f64_;
+};
+
+/// How many measurements there are: inputs times layers times heads.
+Index measurements(const Inputs& inputs, const Selection& selection);
+
+}  // namespace lipscope::audit

@@ -1,0 +1,368 @@
+#include "lipscope/audit/measure.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <compare>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <optional>
+
+#include "lipscope/audit/certificates.h"
+#include "lipscope/audit/inputs.h"
+#include "lipscope/audit/maps.h"
+#include "lipscope/audit/measured_growth.h"
+#include "lipscope/audit/question.h"
+#include "lipscope/audit/subject.h"
+#include "lipscope/audit/token_memory.h"
+#include "lipscope/audit/token_shares.h"
+#include "lipscope/core/errors.h"
+#include "lipscope/core/parallel.h"
+#include "lipscope/io/npy.h"
+#include "lipscope/record/evidence.h"
+#include "lipscope/record/fingerprint.h"
+
+namespace lipscope::audit {
+namespace {
+
+// what is asked of every input
+Record question(const MeasureRequest& o, const Subject& subject,
+                const Selection& s) {
+  Record r = question("measure", subject, s, o.source.seed);
+  r.scope = "input";
+  if (o.tokens) r.parameters["tokens"] = true;
+  if (o.certificate != "auto") r.parameters["certificate"] = o.certificate;
+  return r;
+}
+
+// enough jobs to keep all threads busy to the end
+constexpr std::size_t jobs_together = 24;
+// weights and vectors of a job that leaves room for others beside it
+constexpr Index numbers_of_a_small_job = Index{1} << 25;
+
+class Measuring final {
+ public:
+  Measuring(MeasureRequest options, Records& records, const Watch& watch)
+      : o_(std::move(options)),
+        subject_(load_subject(o_.source)),
+        selection_(select(o_.selection, o_.source, subject_)),
+        inputs_(o_.source, subject_, selection_, o_.solver.threads),
+        maps_(subject_, selection_, o_.solver.threads, o_.memory),
+        certificates_(subject_, selection_, maps_, o_.certificate,
+                      o_.solver.threads),
+        records_(records),
+        progress_(watch, total()) {
+    if (total() > 1 && saves())
+      throw InputError(
+          fmt::format("--save-direction and --save-input take one "
+                      "measurement; these are {}",
+                      total()));
+    if (o_.tokens && selection_.norm != "2")
+      throw InputError(fmt::format(
+          "--tokens: shares are squares, of the 2-norm; this is norm {}",
+          selection_.norm));
+    o_.solver.seed = o_.source.seed;
+    o_.solver.memory = o_.memory;
+    for (const Group& group : inputs_.groups())
+      require_weight_memory(group.n, subject_, selection_, o_.memory);
+    records_.open();
+  }
+
+  Outcome run() {
+    progress_.note(inputs_.note());
+    announce();
+    std::vector<Job> jobs;
+    for (const Group& group : inputs_.groups()) {
+      show(fmt::format("n = {}", group.n));
+      std::vector<Job> here = jobs_of(group);
+      const bool wanted =
+          std::any_of(here.begin(), here.end(),
+                      [](const Job& j) { return !j.sequences.empty(); });
+      std::shared_ptr<const std::vector<Matrix>> inputs;
+      if (wanted && time_left())
+        inputs = std::make_shared<const std::vector<Matrix>>(inputs_.at(group));
+      for (Job& job : here) {
+        // the weights of a great model are there a layer at a time
+        if (!maps_.keeps_layers() && !jobs.empty() &&
+            jobs.back().part.layer != job.part.layer)
+          finish_jobs(jobs);
+        if (inputs && !job.sequences.empty()) give(job, inputs);
+        jobs.push_back(std::move(job));
+      }
+      if (jobs.size() >= jobs_together) finish_jobs(jobs);
+    }
+    finish_jobs(jobs);
+    finish();
+    return {.converged = all_done_ && records_.all_converged()};
+  }
+
+ private:
+  Index total() const { return measurements(inputs_, selection_); }
+
+  double elapsed() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() -
+                                         start_)
+        .count();
+  }
+  bool time_left() const { return o_.budget == 0.0 || elapsed() < o_.budget; }
+
+  // a layer, or the model; a head, or all of them
+  struct Part {
+    std::optional<Index> layer, head;
+    auto operator<=>(const Part&) const = default;
+  };
+
+  // One part at the sequences of a group.
+  struct Job {
+    Part part;
+    std::size_t layer = 0;  // number of the selected layer
+    Group group;
+    std::vector<Record> records;      // questions, then answers
+    std::vector<bool> known;          // what --resume found
+    std::vector<Index> sequences;     // of the group, those to be measured
+    std::shared_ptr<const Matrix> x;  // these under one another, once made
+    bool answered = false;
+    Vector direction = {};  // of the first of them
+
+    Index count() const { return static_cast<Index>(sequences.size()); }
+  };
+
+  // how much is done already, before anything is made
+  void announce() {
+    if (!records_.resumes()) return;
+    Index found = 0;
+    for (const Group& group : inputs_.groups())
+      for (const Job& job : jobs_of(group))
+        found += std::count(job.known.begin(), job.known.end(), true);
+    records_.count(found, total() - found);
+  }
+
+  std::vector<Job> jobs_of(const Group& group) const {
+    std::vector<Job> jobs;
+    for (std::size_t l = 0; l < selection_.layers.size(); ++l)
+      for (const std::optional<Index>& head : selection_.heads)
+        jobs.push_back(job(group, l, {selection_.layers[l], head}));
+    return jobs;
+  }
+
+  Job job(const Group& group, std::size_t layer, const Part& part) const {
+    Job job{.part = part, .layer = layer, .group = group};
+    for (Index i = 0; i < group.count; ++i) {
+      Record r =
+          inputs_.question(question(o_, subject_, selection_), group, i, layer);
+      r.layer = part.layer;
+      r.head = part.head;
+      if (selection_.norm == "2") set_solver(o_.solver, r);
+      // they are among the details
+      if (o_.tokens && inputs_.has_words())
+        r.parameters["words_sha256"] = fingerprint(inputs_.words(group, i));
+      job.known.push_back(records_.find(r) != nullptr);
+      job.records.push_back(std::move(r));
+    }
+    // what is measured beside a sequence does not change its numbers
+    for (Index k = 0; k < group.count; ++k)
+      if (saves() || !job.known[k]) job.sequences.push_back(k);
+    return job;
+  }
+
+  // the tokens, of which the question knows the content only
+  void give(Job& job,
+            const std::shared_ptr<const std::vector<Matrix>>& inputs) {
+    const Matrix& all = (*inputs)[job.layer];
+    const Index n = job.group.n;
+    if (job.count() == job.group.count) {
+      job.x = {inputs, &all};
+    } else {
+      Matrix some(job.count() * n, all.cols());
+      for (Index k = 0; k < job.count(); ++k)
+        some.middleRows(k * n, n) = all.middleRows(job.sequences[k] * n, n);
+      job.x = std::make_shared<const Matrix>(std::move(some));
+    }
+    for (const Index i : job.sequences)
+      set_radii(all.middleRows(i * n, n), job.records[i]);
+    prepare(job);
+  }
+
+  // what jobs share is made before they run
+  void prepare(const Job& job) {
+    if (!maps_.keeps_layers() && job.part.layer != layer_made_) made_.clear();
+    layer_made_ = job.part.layer;
+    const bool alone = selection_.norm != "2";  // a sequence at a time, in f64
+    const Index count = alone ? 1 : job.count();
+    MadeMaps& made = made_[{job.part, count}];
+    if (!made.witness) {
+      made.witness = maps_.make<double>(job.part.layer, job.part.head, count);
+      if (!alone)
+        made.search = maps_.make<float>(job.part.layer, job.part.head, count);
+    }
+    certificates_.prepare(job.part.layer, job.part.head);
+  }
+
+  // Small jobs run side by side, each on one thread; large ones one after
+  // another, each on all threads. The numbers are the same. Records are written
+  // in the order of the jobs, each as soon as those before it are there.
+  void finish_jobs(std::vector<Job>& jobs) {
+    const bool small =
+        std::all_of(jobs.begin(), jobs.end(), [this](const Job& j) {
+          const Index n = j.group.n;
+          return j.count() * n *
+                     (n * subject_.heads() + 64 * subject_.features()) <=
+                 numbers_of_a_small_job;
+        });
+    // the largest first, so that threads end together
+    std::vector<Index> order(jobs.size());
+    std::iota(order.begin(), order.end(), Index{0});
+    if (small)
+      std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) {
+        return jobs[a].count() * jobs[a].group.n >
+               jobs[b].count() * jobs[b].group.n;
+      });
+    std::size_t written = 0;
+    parallel_for(static_cast<Index>(jobs.size()), small ? o_.solver.threads : 1,
+                 [&](Index i) {
+                   Job& job = jobs[order[i]];
+                   answer_job(job);
+                   const std::scoped_lock lock(writing_);
+                   job.answered = true;
+                   for (; written < jobs.size() && jobs[written].answered;
+                        ++written)
+                     write(jobs[written]);
+                 });
+    jobs.clear();
+  }
+
+  void answer_job(Job& job) {
+    if (!job.x || !time_left()) return;
+    const std::string doing =
+        fmt::format("n = {}", job.group.n) +
+        (job.part.layer ? fmt::format(", layer {}", *job.part.layer) : "") +
+        (job.part.head ? fmt::format(", head {}", *job.part.head) : "");
+    show(doing);
+    const double before = elapsed();
+    bool cut = false;
+    std::vector<Record> records;
+    for (const Index i : job.sequences) records.push_back(job.records[i]);
+    job.direction = answer(job, records, doing, cut);
+    const double measured = elapsed();
+    cut = cut || (!time_left() && certificates_.wanted(records));
+    const bool certified =
+        !cut &&
+        certificates_.add(records, *job.x, job.part.layer, job.part.head);
+    const double count = static_cast<double>(job.count());
+    for (Index k = 0; k < job.count(); ++k) {
+      Record& r = records[k];
+      if (cut) r.cut = "budget";
+      r.seconds = (elapsed() - before) / count;
+      if (certified)
+        r.details["upper_seconds"] = (elapsed() - measured) / count;
+      job.records[job.sequences[k]] = std::move(r);
+    }
+  }
+
+  // the direction found at the first sequence; `cut` if there was no more time
+  Vector answer(const Job& job, std::vector<Record>& records,
+                const std::string& doing, bool& cut) {
+    const Index n = job.group.n, count = job.count();
+    std::vector<Vector> directions;
+    if (selection_.norm != "2") {
+      const Map<double>& f = *made_.at({job.part, 1}).witness;
+      for (Index i = 0; i < count; ++i) {
+        const OperatorPtr<double> j = f.linearize(job.x->middleRows(i * n, n));
+        directions.push_back(
+            selection_.norm == "inf"
+                ? set_measured(records[i],
+                               inf_norm(*j, {.threads = o_.solver.threads}))
+                : set_measured(records[i],
+                               token_norm(*j, n, {.seed = o_.source.seed})));
+      }
+      return directions.front();
+    }
+    const MadeMaps& made = made_.at({job.part, count});
+    MeasureOptions solver = o_.solver;
+    solver.sequences = count;
+    solver.keep_going = [&](int step) {
+      show(doing, step);
+      cut = cut || !time_left();
+      return !cut;
+    };
+    const std::vector<Measurement> found =
+        measure_norms(*made.search, *made.witness, *job.x, solver);
+    for (Index i = 0; i < count; ++i)
+      directions.push_back(set_measured(records[i], found[i]));
+    if (o_.tokens) {
+      const auto flows = flow_details(*made.witness, *job.x, n, found);
+      for (Index i = 0; i < count; ++i) {
+        records[i].details.update(token_shares(
+            inputs_.words(job.group, job.sequences[i]), n, found[i]));
+        records[i].details.update(flows[i]);
+      }
+    }
+    return directions.front();
+  }
+
+  void write(const Job& job) {
+    done_ += job.group.count;
+    const bool done = job.direction.size() > 0;  // there was time
+    if (done) save(*job.x, job.direction);
+    for (Index i = 0; i < job.group.count; ++i) {
+      all_done_ = all_done_ && (done || job.known[i]);
+      if (!done && !job.known[i]) continue;
+      records_.add(job.records[i]);
+      growth_.note({job.part.layer, job.part.head}, records_.rows().back());
+    }
+  }
+
+  void show(const std::string& doing, Index step = 0) {
+    const std::scoped_lock lock(showing_);
+    progress_.show(done_, doing, step, o_.solver.max_steps);
+  }
+
+  bool saves() const { return !(o_.save_direction + o_.save_input).empty(); }
+
+  // what was asked for beside the record is there when the record is
+  void save(const Matrix& x, const Vector& direction) const {
+    if (!o_.save_direction.empty())
+      write_npy(o_.save_direction, unflatten(direction, x.rows(), x.cols()));
+    if (!o_.save_input.empty()) write_npy(o_.save_input, x);
+  }
+
+  void finish() {
+    Record of = question(o_, subject_, selection_);
+    of.dtype = inputs_.dtype();
+    if (selection_.norm == "2") set_solver(o_.solver, of);
+    growth_.write(of, records_);
+  }
+
+  MeasureRequest o_;
+  std::chrono::steady_clock::time_point start_ =
+      std::chrono::steady_clock::now();
+  Subject subject_;
+  Selection selection_;
+  Inputs inputs_;
+  Maps maps_;
+  Certificates certificates_;
+  Records& records_;
+  Progress progress_;
+  struct MadeMaps {
+    MapPtr<float> search;
+    MapPtr<double> witness;
+  };
+  std::map<std::pair<Part, Index>, MadeMaps> made_;  // by part and sequences
+  std::optional<Index> layer_made_;
+  std::mutex writing_, showing_;
+  std::atomic<Index> done_ = 0;
+  bool all_done_ = true;  // the budget left nothing out
+  MeasuredGrowth growth_;
+};
+
+}  // namespace
+
+Outcome measure(const MeasureRequest& request, Records& records,
+                const Watch& watch) {
+  return Measuring(request, records, watch).run();
+}
+
+}  // namespace lipscope::audit

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lipscope/record/records.h"
+#include "lipscope/report/growth.h"
+
+namespace lipscope::audit {
+
+/// How what `measure` finds at each layer and head grows with the length.
+class MeasuredGrowth {
+ public:
+  using Part = std::pair<std::optional<Index>, std::optional<Index>>;
+
+  /// A row of this layer and head, found now or before.
+  void note(const Part& part, const nlohmann::ordered_json& row);
+
+  /// Writes a fit for each of them that has enough points; `of` is what their
+  /// questions have in common.
+  void write(const Record& of, Records& records) const;
+
+ private:
+  struct Points {
+    std::vector<GrowthPoint> points;
+    std::vector<std::string> keys;  // of their records
+  };
+  std::map<Part, Points> of_;
+};
+
+}  // namespace lipscope::audit

@@ -1,0 +1,86 @@
+#include "lipscope/audit/source.h"
+
+#include <optional>
+#include <type_traits>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/core/nearest_word.h"
+#include "lipscope/core/number_text.h"
+
+namespace lipscope::audit {
+
+template <class Number>
+Number parse_number(const std::string& text, const std::string& where) {
+  std::optional<Number> value;
+  if constexpr (std::is_integral_v<Number>)
+    value = whole_number_in(text);
+  else
+    value = finite_number_in(text);
+  if (!value)
+    throw InputError(fmt::format(
+        "{}: '{}' is not {}", where, text,
+        std::is_integral_v<Number> ? "a whole number" : "a finite number"));
+  return *value;
+}
+
+template Index parse_number(const std::string&, const std::string&);
+template double parse_number(const std::string&, const std::string&);
+
+std::vector<std::string> split(const std::string& text, char by) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == by)
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  return parts;
+}
+
+nlohmann::ordered_json radius_parameter(const std::string& radius) {
+  if (radius == "ln" || radius == "everywhere") return radius;
+  return parse_number<double>(radius, "--radius");
+}
+
+Kind parse_kind(const std::string& name) {
+  if (name == "auto") return Kind::dot;
+  for (const Kind kind : all_kinds)
+    if (name == name_of(kind)) return kind;
+  throw InputError(fmt::format(
+      "--kind {}: expected auto, dot, l2, l2-untied, cosine or sigmoid{}", name,
+      did_you_mean(name,
+                   {"auto", "dot", "l2", "l2-untied", "cosine", "sigmoid"})));
+}
+
+std::vector<Index> parse_lengths(const std::string& text) {
+  const std::string where = "--lengths " + text;
+  std::vector<Index> lengths;
+  const std::vector<std::string> range = split(text, ':');
+  constexpr Index most = Index{1} << 24;
+  if (range.size() == 2 || range.size() == 3) {
+    const Index begin = parse_number<Index>(range[0], where);
+    const Index end = parse_number<Index>(range[1], where);
+    const Index step =
+        range.size() == 3 ? parse_number<Index>(range[2], where) : 1;
+    if (step < 1 || begin < 1 || end > most)
+      throw InputError(where + ": a:b:s counts up from a >= 1 by s >= 1");
+    constexpr Index most_lengths = 100'000;
+    if (const Index count = (end - begin + step - 1) / step;
+        count > most_lengths)
+      throw InputError(fmt::format("{}: {} lengths; at most {} are possible",
+                                   where, count, most_lengths));
+    for (Index n = begin; n < end; n += step) lengths.push_back(n);
+  } else if (range.size() == 1) {
+    for (const std::string& part : split(text, ','))
+      lengths.push_back(parse_number<Index>(part, where));
+  }
+  if (lengths.empty())
+    throw InputError(where + ": no lengths; expected a:b:s or a,b,c");
+  for (const Index n : lengths)
+    if (n < 1 || n > most)
+      throw InputError(fmt::format(
+          "{}: a sequence of {} tokens; 1 to {} are possible", where, n, most));
+  return lengths;
+}
+
+}  // namespace lipscope::audit

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "lipscope/attention/multi_head.h"
+
+namespace lipscope::audit {
+
+/// Where weights and tokens come from, as the user says it.
+struct SourceOptions {
+  std::string model;    ///< MODEL_DIR, a Hugging Face folder
+  std::string weights;  ///< FILE.safetensors with one layer
+  std::string random;   ///< "gpt2", "bert", or "d=768,heads=12": made up
+  Index num_heads = 0;
+  std::string kind = "auto";  ///< "auto": the model's own; of a layer, dot
+  CosineScales cosine;        ///< of kind cosine
+
+  std::string input;          ///< X.npy
+  std::string text, ids;      ///< files, for a model
+  std::string lengths;        ///< "2:100:2" or "8,32,128"
+  Index samples = 0;          ///< of each length; 0: 10 of a text, 1 otherwise
+  Index offset = 0;           ///< tokens of the text that are skipped
+  std::string radius;         ///< of generated tokens: a number, or "ln"
+  std::string dtype = "f32";  ///< of the pass through a model
+  std::uint64_t seed = 0;
+};
+
+/// What --radius says, for the key of a record: a number, or a word.
+nlohmann::ordered_json radius_parameter(const std::string& radius);
+
+/// "a:b:s" (b left out), "a:b", or "a,b,c", as positive integers.
+std::vector<Index> parse_lengths(const std::string& text);
+
+/// "auto" is dot: what a layer by itself has.
+Kind parse_kind(const std::string& name);
+
+/// InputError, beginning with `where`, for what is no number from end to end.
+template <class Number>
+Number parse_number(const std::string& text, const std::string& where);
+
+std::vector<std::string> split(const std::string& text, char by);
+
+}  // namespace lipscope::audit

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "lipscope/attention/layer_norm.h"
+#include "lipscope/audit/source.h"
+#include "lipscope/model/model.h"
+
+namespace lipscope::audit {
+
+/// What the seed is split into.
+enum Stream : std::uint64_t { weight_stream = 0, token_stream = 1 };
+
+/// One attention layer by itself, from a file or made up.
+struct LoneLayer {
+  AttentionWeights weights;
+  Matrix x;  ///< the tokens that came with the weights, or empty
+  /// Of those tokens, for `meanfield`: masses and positions, or empty.
+  Vector mass, position;
+  std::optional<NormWeights> norm;  ///< ahead of the layer, if it is known
+};
+
+/// What a command is about: one layer by itself, or a model; and its name.
+struct Subject {
+  std::optional<LoneLayer> layer;
+  std::optional<Model> model;
+  std::string name;  ///< the file, the folder, or the recipe
+  std::optional<std::string> sha256;
+
+  Index layers() const;
+  Index heads() const;
+  Index features() const;
+  Mask mask() const;  ///< its own
+};
+
+/// InputError if it is not to be had.
+Subject load_subject(const SourceOptions& options);
+
+/// The norm whose output the attention of this layer reads; nothing where there
+/// is none.
+std::optional<NormWeights> input_norm(const Subject& subject,
+                                      std::optional<Index> layer);
+
+}  // namespace lipscope::audit

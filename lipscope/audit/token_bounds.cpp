@@ -1,0 +1,58 @@
+#include "lipscope/audit/token_bounds.h"
+
+#include "lipscope/core/errors.h"
+#include "lipscope/core/number_text.h"
+#include "lipscope/theory/layer_bounds.h"
+
+namespace lipscope::audit {
+
+bool lipschitz_everywhere(Kind kind) {
+  return kind == Kind::l2 || kind == Kind::cosine;
+}
+
+TokenSet tokens_within(const std::string& radius, const Subject& subject,
+                       std::optional<Index> layer) {
+  if (radius == "ln") {
+    const std::optional<NormWeights> norm = input_norm(subject, layer);
+    if (!norm && subject.layer)
+      throw InputError(
+          fmt::format("--radius ln: {} has no ln_gain, so no "
+                      "layer norm bounds its tokens",
+                      subject.name));
+    if (!norm)
+      throw InputError(fmt::format(
+          "{}: no norm stands ahead of the attention of layer {}, so nothing "
+          "bounds its tokens; give --radius R",
+          subject.name, layer.value_or(0)));
+    return {norm_layer_radius(*norm), norm};
+  }
+  const std::optional<double> R = finite_number_in(radius);
+  if (!R || *R <= 0.0)
+    throw InputError(fmt::format(
+        "--radius {}: expected a finite number above 0, or ln", radius));
+  return {*R, {}};
+}
+
+TokenSet tokens_ahead(const Subject& subject, Kind kind,
+                      std::optional<Index> layer) {
+  if (lipschitz_everywhere(kind) && !input_norm(subject, layer)) return {};
+  return tokens_within("ln", subject, layer);
+}
+
+std::vector<Bound> bounds_of(Maps& maps, const Selection& selection,
+                             std::optional<Index> layer,
+                             std::optional<Index> head, Index n,
+                             const TokenSet& tokens) {
+  return attention_bounds(maps.weights(layer), selection.map != MapName::core,
+                          map_options(selection, head), n, tokens);
+}
+
+std::optional<Bound> best_bound_of(Maps& maps, const Selection& selection,
+                                   std::optional<Index> layer,
+                                   std::optional<Index> head, Index n,
+                                   const TokenSet& tokens) {
+  return best_bound(bounds_of(maps, selection, layer, head, n, tokens),
+                    selection.norm);
+}
+
+}  // namespace lipscope::audit

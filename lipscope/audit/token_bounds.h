@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lipscope/audit/maps.h"
+#include "lipscope/audit/selection.h"
+#include "lipscope/theory/bounds.h"
+
+/// What the theory says from above of the attention of a selected layer.
+namespace lipscope::audit {
+
+/// Where --radius says that tokens are: in a ball, or ("ln") what the norm
+/// layer ahead of this layer's attention lets through. InputError for what is
+/// no radius, and for "ln" where there is no norm layer.
+TokenSet tokens_within(const std::string& radius, const Subject& subject,
+                       std::optional<Index> layer);
+
+/// What reaches the attention of a model's layer if nothing is said: what the
+/// norm layer ahead of it lets through; anything (radius 0) where there is
+/// none and the kind is Lipschitz everywhere; InputError for other kinds.
+TokenSet tokens_ahead(const Subject& subject, Kind kind,
+                      std::optional<Index> layer);
+
+/// l2 (tied) and cosine.
+bool lipschitz_everywhere(Kind kind);
+
+/// Every bound on attn or core of the layer (of the head, or all of them) over
+/// sequences of n of these tokens; in no order, in every norm.
+std::vector<Bound> bounds_of(Maps& maps, const Selection& selection,
+                             std::optional<Index> layer,
+                             std::optional<Index> head, Index n,
+                             const TokenSet& tokens);
+
+/// The smallest of them that speaks of the selected norm, if there is one.
+std::optional<Bound> best_bound_of(Maps& maps, const Selection& selection,
+                                   std::optional<Index> layer,
+                                   std::optional<Index> head, Index n,
+                                   const TokenSet& tokens);
+
+}  // namespace lipscope::audit

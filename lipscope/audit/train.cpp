@@ -1,0 +1,126 @@
+#include "lipscope/audit/train.h"
+
+#include <fmt/format.h>
+
+#include <span>
+#include <utility>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/io/atomic_file.h"
+#include "lipscope/io/sha256.h"
+#include "lipscope/io/text_file.h"
+#include "lipscope/train/training_memory.h"
+
+namespace lipscope::audit {
+namespace {
+
+using nlohmann::ordered_json;
+
+// all that the weights and metrics.jsonl depend on, but for the steps
+ordered_json settings_of(const TrainRequest& o, const std::string& text) {
+  const TrainingOptions& t = o.training;
+  ordered_json json = {{"text_sha256", sha256_text(text)},
+                       {"model", name_of(o.model.mixer)},
+                       {"layers", o.model.layers},
+                       {"width", o.model.width},
+                       {"context", o.model.context}};
+  if (o.model.mixer != Mixer::lstm) {
+    json["heads"] = o.model.heads;
+    json["mlp-width"] = o.model.hidden;
+    json["norm"] = name_of(o.model.norm);
+    json["activation"] = name_of(o.model.activation);
+    if (o.model.contraction) json["contraction"] = *o.model.contraction;
+  }
+  json.update(
+      {{"batch", t.batch},
+       {"lr", t.schedule.rate},
+       {"warmup", t.schedule.warmup},
+       {"schedule",
+        t.schedule.after == Schedule::After::fixed ? "fixed" : "inverse-sqrt"},
+       {"weight-decay", t.adamw.weight_decay},
+       {"dropout", t.dropout},
+       {"clip", t.clip},
+       {"eval-every", o.run.eval_every},
+       {"measure", o.run.measured_characters},
+       {"seed", t.seed}});
+  if (t.limits.lipschitz) json["max-lipschitz"] = *t.limits.lipschitz;
+  if (t.limits.spectral) json["spectral-cap"] = *t.limits.spectral;
+  return json;
+}
+
+// one run in that folder
+RunSummary run_in(const std::string& folder, const TrainRequest& request,
+                  const std::string& text, const Corpus& corpus,
+                  const TrainWatch& watch) {
+  if (watch.begins) watch.begins(folder);
+  RunOptions run = request.run;
+  run.keep_going = watch.keep_going;
+  run.seen = watch.evaluated;
+  run.metrics = training_metrics(
+      {.folder = folder,
+       .model = request.model,
+       .seed = request.training.seed,
+       .limited = request.training.limits.lipschitz.has_value()},
+      watch.record);
+  return train_in_folder(folder,
+                         {.config = request.model,
+                          .vocabulary = corpus.vocabulary,
+                          .training = settings_of(request, text)},
+                         corpus, request.training, run);
+}
+
+void require_allowed(const TrainRequest& request) {
+  const WeightLimits& limits = request.training.limits;
+  if (const std::string why = objection(limits, request.model); !why.empty())
+    throw InputError(fmt::format(
+        "{}: {}", limits.lipschitz ? "--max-lipschitz" : "--spectral-cap",
+        why));
+  if (request.cost && !limits.lipschitz)
+    throw InputError("--cost: what a limit costs; give --max-lipschitz");
+}
+
+}  // namespace
+
+ordered_json to_json(const CostOfLimit& c) {
+  return {{"max_lipschitz", c.limit},
+          {"steps", c.limited.steps},
+          {"best_valid_nll", c.limited.best_valid_nll},
+          {"test_nll", c.limited.test_nll},
+          {"unconstrained_best_valid_nll", c.unconstrained.best_valid_nll},
+          {"unconstrained_test_nll", c.unconstrained.test_nll},
+          {"cost_in_valid_nll", c.in_valid_nll()}};
+}
+
+Trained train(const TrainRequest& asked, const TrainWatch& watch) {
+  TrainRequest request = asked;
+  require_allowed(request);
+  const std::string text = read_text_file(request.text);
+  // before the text is cut up: the smallest model that this can be
+  request.model.characters = 2;
+  request.model.hidden = request.mlp_width.value_or(4 * request.model.width);
+  require_training_memory(request.model, request.training, "train");
+  const Corpus corpus = corpus_of(text, request.model.context, request.text);
+  request.model.characters = corpus.vocabulary.size();
+
+  Trained trained{
+      .summary = run_in(request.folder, request, text, corpus, watch),
+      .model = request.model};
+  if (!trained.summary.finished || !request.cost) return trained;
+  const double limit = *request.training.limits.lipschitz;
+  request.training.limits.lipschitz = {};
+  const RunSummary free =
+      run_in(request.folder + "/unconstrained", request, text, corpus, watch);
+  if (!free.finished) {
+    trained.summary.finished = false;
+    trained.summary.steps = free.steps;
+    return trained;
+  }
+  trained.cost = CostOfLimit{limit, trained.summary, free};
+  const std::string line = to_json(*trained.cost).dump(2) + "\n";
+  AtomicFile file(request.folder + "/cost.json");
+  file.write(std::as_bytes(std::span(line)));
+  file.commit();
+  return trained;
+}
+
+}  // namespace lipscope::audit

@@ -1,0 +1,189 @@
+#include "lipscope/audit/training_records.h"
+
+#include <fmt/format.h>
+
+#include <numbers>
+
+#include "lipscope/record/evidence.h"
+#include "lipscope/record/records.h"
+
+namespace lipscope::audit {
+namespace {
+
+using nlohmann::ordered_json;
+using Lines = Metrics::Lines;
+
+const char* const losses = "losses";
+const char* const constants = "constants of attention";
+const char* const gradients = "gradient norms";
+const char* const promises = "constant of the whole model";
+
+Record record_of(const TrainingSubject& s, const char* figure) {
+  Record r;
+  r.command = "train";
+  r.model = s.folder;
+  r.kind = name_of(s.model.mixer);
+  r.mask = "causal";
+  r.n = s.model.context;
+  r.d = s.model.width;
+  r.dtype = "f32";
+  r.seed = s.seed;
+  r.parameters["experiment"] = fmt::format("{}, {}", s.folder, figure);
+  return r;
+}
+
+Record point_of(const TrainingSubject& s, const char* figure,
+                const std::string& series, Index step) {
+  Record r = record_of(s, figure);
+  r.parameters.update({{"series", series}, {"x_name", "step"}, {"x", step}});
+  return r;
+}
+
+Record loss(const TrainingSubject& s, const std::string& split,
+            const std::string& scope, Index step, double nll,
+            Index characters) {
+  Record r = point_of(s, losses, split, step);
+  r.map = "model";
+  r.scope = scope;
+  r.value_of = "loss in nats a character";
+  r.value = nll;
+  r.parameters["split"] = split;
+  r.details = {{"characters", characters}, {"bits", nll / std::numbers::ln2}};
+  return r;
+}
+
+Record gradient(const TrainingSubject& s, const std::string& series, Index step,
+                double norm) {
+  Record r = point_of(s, gradients, series, step);
+  r.norm = "2";
+  r.scope = "the batch of the step";
+  r.value_of = "norm of the gradient before clipping";
+  r.value = norm;
+  return r;
+}
+
+Record constant(const TrainingSubject& s, const LayerConstant& c, Index step) {
+  Record r = point_of(s, constants, fmt::format("layer {}", c.layer), step);
+  r.layer = c.layer;
+  r.map = "attn";
+  r.norm = "2";
+  r.n = c.n;
+  r.radius_max = c.radius;
+  set_lower(r, c.measured);
+  r.scope = "input";
+  if (c.above) {
+    set_upper(r, *c.above);
+    r.details["upper_scope"] = c.above->scope;
+  }
+  return r;
+}
+
+Record promise(const TrainingSubject& s, const PromisedConstant& c,
+               Index step) {
+  Record r = point_of(s, promises, "certified", step);
+  r.map = "model";
+  r.norm = "2";
+  set_upper(r, c.certified, "stack_constant");
+  r.scope = c.scope;
+  r.parameters.update(
+      {{"from", "input of layer 0"}, {"to", "logits"}, {"limit", c.limit}});
+  r.details["longest_token"] = c.longest_token;
+  return r;
+}
+
+// the only lines that say who wrote the file: a run that goes on leaves them
+ordered_json figure(const TrainingSubject& s, const char* name,
+                    const std::string& explanation, const char* y_name,
+                    bool log_y) {
+  Record r = record_of(s, name);
+  r.details = {{"title", fmt::format("{}: {}", s.folder, name)},
+               {"explanation", explanation},
+               {"y_name", y_name},
+               {"log_x", false},
+               {"log_y", log_y}};
+  return with_provenance(to_json(r));
+}
+
+Lines begin(const TrainingSubject& s) {
+  const std::string model = fmt::format(
+      "A model of characters ({}, {} layers, width {}, context {})",
+      name_of(s.model.mixer), s.model.layers, s.model.width, s.model.context);
+  Lines lines = {
+      figure(s, losses,
+             model +
+                 " as it learns: the mean of -log p(character | those before "
+                 "it in its window). 'train' is the batch of a step before "
+                 "the step, 'valid' the validation text after it, 'test' the "
+                 "test text with the weights that were best on the "
+                 "validation text.",
+             "nats a character", false),
+      figure(s, constants,
+             model +
+                 " as it learns: how strongly the attention of each layer "
+                 "amplifies a change of its input (map attn, after the output "
+                 "projection, without residual and norm; causal, 2-norm), at "
+                 "the first characters of the validation text from below, and "
+                 "from above by the bound that the record names.",
+             "constant", true),
+      figure(s, gradients,
+             model + " as it learns: the 2-norm of the gradient of the "
+                     "batch's loss by the weights of each layer, "
+                     "before clipping.",
+             "norm of the gradient", true)};
+  if (s.limited)
+    lines.push_back(figure(
+        s, promises,
+        model + " as it learns: the constant from the input of layer 0 to the "
+                "logits, residuals and MLPs included (2-norm, causal), from "
+                "above; it is kept below the limit that the record names.",
+        "constant, from above", true));
+  return lines;
+}
+
+Lines evaluated(const TrainingSubject& s, const Evaluation& e) {
+  std::vector<Record> records = {
+      loss(s, "train", "the batch of the step", e.step, e.train_nll,
+           e.train_characters),
+      loss(s, "valid", "the validation text", e.step, e.valid_nll,
+           e.valid_characters),
+      gradient(s, "whole model", e.step, e.gradient_norm)};
+  records[0].details.update(
+      {{"learning_rate", e.rate},
+       {"characters_per_second", e.characters_per_second}});
+  records[1].details["best_step"] = e.best_step;
+  for (std::size_t i = 0; i < e.layer_gradient_norms.size(); ++i) {
+    records.push_back(gradient(s, fmt::format("layer {}", i), e.step,
+                               e.layer_gradient_norms[i]));
+    records.back().layer = static_cast<Index>(i);
+  }
+  for (const LayerConstant& c : e.attention)
+    records.push_back(constant(s, c, e.step));
+  if (e.promised) records.push_back(promise(s, *e.promised, e.step));
+  Lines lines;
+  for (const Record& r : records) lines.push_back(to_json(r));
+  return lines;
+}
+
+Lines ended(const TrainingSubject& s, const RunSummary& e) {
+  Record r =
+      loss(s, "test", "the test text", e.steps, e.test_nll, e.test_characters);
+  r.details.update(
+      {{"best_step", e.best_step}, {"best_valid_nll", e.best_valid_nll}});
+  return {to_json(r)};
+}
+
+}  // namespace
+
+Metrics training_metrics(const TrainingSubject& s, const ShowLine& shown) {
+  return {.begin = [s] { return begin(s); },
+          .evaluated = [s](const Evaluation& e) { return evaluated(s, e); },
+          .ended = [s](const RunSummary& e) { return ended(s, e); },
+          .written =
+              [shown](const Lines& lines) {
+                if (shown)
+                  for (const ordered_json& line : lines) shown(line);
+                for (const ordered_json& line : lines) check_sides(line);
+              }};
+}
+
+}  // namespace lipscope::audit

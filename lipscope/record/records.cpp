@@ -1,0 +1,125 @@
+#include "lipscope/record/records.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "lipscope/core/errors.h"
+#include "lipscope/core/machine.h"
+#include "lipscope/io/sha256.h"
+#include "lipscope/record/check_fields.h"
+#include "lipscope/record/key.h"
+#include "lipscope/report/table.h"
+
+namespace lipscope {
+
+using nlohmann::ordered_json;
+
+void check_sides(const ordered_json& record) {
+  if (consistent(record)) return;
+  const auto text = [&](const char* field) {
+    return cell(record.value(field, ordered_json(nullptr)));
+  };
+  throw Violation(fmt::format(
+      "a number from below exceeds one from above: lower {}, upper {} (log10 "
+      "{}), upper_whp {} (n = {}, sample {}). This is a bug in lipscope or a "
+      "failure of probability delta; the record says how it was got",
+      text("lower"), text("upper"), text("upper_log10"), text("upper_whp"),
+      text("n"), text("sample")));
+}
+
+ordered_json with_provenance(ordered_json record) {
+  static const std::string line = command_line(), machine = this_machine();
+  record["command_line"] = line;
+  record["machine"] = machine;
+  return record;
+}
+
+Records::Records(RecordsOptions options) : options_(std::move(options)) {}
+
+void Records::open() {
+  if (options_.file.empty() || journal_) return;
+  journal_ = std::make_unique<Journal>(
+      options_.file,
+      options_.resume ? Journal::Mode::resume : Journal::Mode::append,
+      [](const ordered_json& record) {
+        check_fields(record, RecordUse::answer);
+      });
+  for (const ordered_json& record : journal_->records()) {
+    if (!is_complete(record)) continue;
+    answered_.emplace(key_hash(record), record);
+    written_.insert(line_hash(record));
+  }
+}
+
+std::string Records::key_hash(const ordered_json& record) {
+  return sha256_text(key_of(record));
+}
+
+std::string Records::line_hash(const ordered_json& record) {
+  return sha256_text(key_of(record) + "\n" + place_of(record));
+}
+
+const ordered_json* Records::find(const Record& question) {
+  open();
+  if (answered_.empty()) return nullptr;
+  const auto at = answered_.find(key_hash(to_json(question)));
+  if (at == answered_.end()) return nullptr;
+  check_sides(at->second);
+  return &at->second;
+}
+
+void Records::write(const ordered_json& record) {
+  open();
+  if (!journal_) return;
+  // a cut record is no answer: the whole one may follow it
+  if (is_complete(record) && !written_.insert(line_hash(record)).second) return;
+  journal_->append(record);
+}
+
+void Records::show(const ordered_json& record) {
+  if (options_.shown) options_.shown(record);
+  rows_.push_back(record);
+}
+
+bool Records::keep(const Record& question) {
+  const ordered_json* found = find(question);
+  if (!found) return false;
+  ordered_json row = at_the_place_of(to_json(question), *found);
+  write(row);
+  for (const char* of_the_file : {"command_line", "machine"})
+    row.erase(of_the_file);
+  show(row);
+  return true;
+}
+
+void Records::add(const GrowthRecord& record) {
+  const ordered_json json = to_json(record);
+  write(json);
+  if (options_.shown) options_.shown(json);
+  fits_.push_back(json);
+}
+
+void Records::add(const Record& record) {
+  if (keep(record)) return;
+  const ordered_json json = to_json(record);
+  require(says_no_less_than_certain(json),
+          "records: upper_whp stands above upper (n = {}, sample {})",
+          json["n"].dump(), json["sample"].dump());
+  write(with_provenance(json));
+  show(json);
+  check_sides(json);
+}
+
+void Records::count(Index found, Index to_do) const {
+  if (options_.resume && options_.counted) options_.counted(found, to_do);
+}
+
+bool Records::all_converged() const {
+  return std::all_of(rows_.begin(), rows_.end(), [](const ordered_json& r) {
+    return r["status"] == "converged";
+  });
+}
+
+}  // namespace lipscope
