@@ -39,7 +39,7 @@ std::set<std::string> options_of(const std::string& command) {
 }
 
 std::string key_of_line(const json& record) {
-  return cli::key_of(ordered_json(record));
+  return key_of(ordered_json(record));
 }
 
 class Options : public testing::Test {

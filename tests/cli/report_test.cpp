@@ -69,11 +69,11 @@ TEST(TokenShares, AreSquaresAndNothingWhereNothingComesOut) {
   m.direction = Vector(4);
   m.direction << 0.6, 0.0, 0.0, 0.8;  // two tokens of two numbers
   m.image = Vector::Zero(6);
-  const auto details = cli::token_shares({"a", " b"}, 2, m);
+  const auto details = audit::token_shares({"a", " b"}, 2, m);
   EXPECT_EQ(details["input_share"], (std::vector<double>{0.36, 0.64}));
   EXPECT_TRUE(details["output_share"].is_null());
   EXPECT_EQ(details["tokens"], (std::vector<std::string>{"a", " b"}));
-  EXPECT_THROW(cli::token_shares({}, 3, m), std::invalid_argument);
+  EXPECT_THROW(audit::token_shares({}, 3, m), std::invalid_argument);
 }
 
 }  // namespace
