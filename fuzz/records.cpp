@@ -25,9 +25,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
     page.begin_file("fuzz");
     read_journal(file.path(), [&](const nlohmann::ordered_json& record) {
       // what is not checked must do no harm either
-      cli::consistent(record);
-      cli::key_of(record);
-      cli::check_fields(record, cli::RecordUse::shown);
+      consistent(record);
+      key_of(record);
+      check_fields(record, RecordUse::shown);
       page.add(record);
     });
     fuzz::hold(page.html().find("</script") == std::string::npos,
@@ -36,10 +36,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
   fuzz::may_refuse([&] {
     const Journal journal(file.path(), Journal::Mode::resume,
                           [](const nlohmann::ordered_json& record) {
-                            cli::check_fields(record, cli::RecordUse::answer);
+                            check_fields(record, RecordUse::answer);
                           });
     for (const nlohmann::ordered_json& record : journal.records())
-      cli::key_of(record);
+      key_of(record);
   });
   return 0;
 }

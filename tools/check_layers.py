@@ -26,7 +26,7 @@ ALLOWED = {
                "theory", "report"],
     "experiments": ["core", "operators", "spectral", "attention", "model",
                     "theory", "search", "transport", "control",
-                    "train", "report"],
+                    "train", "record", "report"],
     "train": ["core", "io", "text", "attention", "spectral", "model", "theory",
               "control"],
     "audit": ["core", "operators", "io", "text", "spectral", "attention",

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <memory>
 
-#include "lipscope/record/config_fingerprint.h"
 #include "lipscope/control/certifier.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/parallel.h"
 #include "lipscope/io/sha256.h"
+#include "lipscope/record/config_fingerprint.h"
 #include "lipscope/record/evidence.h"
 #include "lipscope/record/fingerprint.h"
 #include "lipscope/train/model_folder.h"
@@ -140,6 +140,9 @@ class Certifying final {
     r.kind = name_of(description_.config.mixer);
     r.mask = "causal";
     r.norm = "2";
+    r.quantity = Quantity::distance;
+    r.lower_is = Evidence::proved;
+    r.upper_is = Evidence::found;
     r.d = description_.config.width;
     r.scope = "input";
     r.dtype = "f64";
@@ -174,9 +177,7 @@ class Certifying final {
                  {"next", character(next)},
                  {"right", c.character == next},
                  {"margin", c.margin},
-                 {"runner_up", character(c.runner_up)},
-                 {"lower_is", "proved"},
-                 {"upper_is", "found"}};
+                 {"runner_up", character(c.runner_up)}};
     if (c.proved) {
       r.lower = c.radius;
       r.details["gain_log10"] = c.gain_log10;
@@ -184,9 +185,7 @@ class Certifying final {
     }
     if (how.targets > 0) r.converged = found.attack.has_value();
     if (found.attack) {
-      r.upper = found.attack->distance;
-      r.upper_log10 = std::log10(found.attack->distance);
-      r.upper_by = "attack";
+      set_upper(r, found.attack->distance, "attack");
       r.steps = found.attack->evaluations;
       r.details["becomes"] = character(found.attack->character);
     }

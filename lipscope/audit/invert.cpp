@@ -157,6 +157,7 @@ class Inverting final {
   Record asked_of(const Group& group, Index i, std::size_t layer) const {
     Record r = question("invert", subject_, selection_, o_.source.seed);
     r.map = "inverse";
+    r.quantity = Quantity::reconstruction_error;
     r.kind = o_.source.kind;
     r.layer = selection_.layers[layer];
     r.scope = "input";

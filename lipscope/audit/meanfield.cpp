@@ -237,7 +237,7 @@ class Meanfield final {
       set_measured(r, c.splits() ? c.splitting : c.moving);
       r.upper = r.upper_log10 = std::nullopt;
       r.upper_by = "";
-      if (c.upper()) set_upper(r, *c.upper(), "dense-svd");
+      if (c.upper()) set_upper(r, *c.upper(), "dense-gram");
       r.upper_whp = c.upper_whp();
       r.converged = c.converged;
       r.details["wins"] = c.splits() ? "split" : "move";

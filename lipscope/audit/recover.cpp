@@ -5,13 +5,13 @@
 #include <cmath>
 #include <utility>
 
-#include "lipscope/record/config_fingerprint.h"
 #include "lipscope/audit/inputs.h"
 #include "lipscope/audit/text_windows.h"
 #include "lipscope/control/recover.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/rounding.h"
 #include "lipscope/io/npy.h"
+#include "lipscope/record/config_fingerprint.h"
 #include "lipscope/record/evidence.h"
 #include "lipscope/record/fingerprint.h"
 #include "lipscope/text/tokenizer.h"
@@ -148,6 +148,7 @@ class Recovering final {
     r.model = o_.source.model;
     r.model_sha256 = sha256_;
     r.map = "inverse";
+    r.quantity = Quantity::reconstruction_error;
     r.kind = model_.config.kind_name();
     r.mask = name_of(model_.config.mask());
     r.norm = o_.invert.norm;

@@ -6,13 +6,13 @@
 #include <chrono>
 #include <utility>
 
-#include "lipscope/record/config_fingerprint.h"
 #include "lipscope/audit/inputs.h"
 #include "lipscope/audit/subject.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/nearest_word.h"
 #include "lipscope/io/sha256.h"
 #include "lipscope/io/text_file.h"
+#include "lipscope/record/config_fingerprint.h"
 #include "lipscope/record/fingerprint.h"
 #include "lipscope/record/key.h"
 
@@ -127,6 +127,7 @@ class Reproducing final {
     keys_.emplace_back();
     Record r;
     r.command = "reproduce";
+    r.quantity = {};
     r.seed = o_.experiment.seed;
     r.parameters["experiment"] = figure.name;
     r.details = {{"title", figure.title},
@@ -156,6 +157,9 @@ class Reproducing final {
     r.scope = row.scope;
     r.dtype = row.dtype;
     r.seed = o_.experiment.seed;
+    r.quantity = row.quantity;
+    r.lower_is = row.lower_is;
+    r.upper_is = row.upper_is;
     r.value_of = row.value_of;
     r.parameters = {{"experiment", figure_.name},
                     {"series", row.series},

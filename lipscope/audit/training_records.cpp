@@ -45,6 +45,7 @@ Record loss(const TrainingSubject& s, const std::string& split,
   Record r = point_of(s, losses, split, step);
   r.map = "model";
   r.scope = scope;
+  r.quantity = Quantity::loss;
   r.value_of = "loss in nats a character";
   r.value = nll;
   r.parameters["split"] = split;
@@ -57,6 +58,7 @@ Record gradient(const TrainingSubject& s, const std::string& series, Index step,
   Record r = point_of(s, gradients, series, step);
   r.norm = "2";
   r.scope = "the batch of the step";
+  r.quantity = Quantity::gradient_norm;
   r.value_of = "norm of the gradient before clipping";
   r.value = norm;
   return r;
@@ -96,6 +98,7 @@ ordered_json figure(const TrainingSubject& s, const char* name,
                     const std::string& explanation, const char* y_name,
                     bool log_y) {
   Record r = record_of(s, name);
+  r.quantity = {};
   r.details = {{"title", fmt::format("{}: {}", s.folder, name)},
                {"explanation", explanation},
                {"y_name", y_name},

@@ -119,7 +119,7 @@ std::string measured_table(const std::vector<ordered_json>& records,
              first["delta"].get<double>())});
   meanings.push_back(
       {"upper",
-       "the same for certain, by a decomposition (dense-svd, row-sweep) or by "
+       "the same for certain, by a decomposition (dense-gram, row-sweep) or by "
        "the bound that is named (docs/bounds.md); '-' where nothing is "
        "proved"});
   return text + "\n" + legend(meanings, view.width);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lipscope/model/model.h"
+#include "lipscope/record/quantity.h"
 #include "lipscope/report/growth.h"
 
 /// The figures and tables of the papers, made again. An experiment asks
@@ -42,7 +43,9 @@ struct Row {
   std::string scope = "input";
   std::string dtype = "f64";     ///< in which the tokens were made
   NamedNumbers parameters = {};  ///< what else is asked
-  std::string value_of = {};     ///< what the value is, with its unit
+  Quantity quantity = Quantity::constant;
+  std::string value_of = {};  ///< what the value is, with its unit
+  Evidence lower_is = Evidence::found, upper_is = Evidence::proved;
 
   std::optional<double> lower = {};
   std::string lower_by = {};

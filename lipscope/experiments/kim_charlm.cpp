@@ -65,8 +65,9 @@ void kim_charlm(const ExperimentOptions& o, const Notebook& book) {
     // all that is known of a model is written down before the next one
     for (std::size_t of = 0; of < lessons.size(); ++of) {
       book.open(against_steps(depth));
-      Row curve = school.question(of, "loss in nats a character",
-                                  "the validation text");
+      Row curve =
+          school.question(of, Quantity::loss, "loss in nats a character",
+                          "the validation text");
       for (Index step = lesson.eval_every; step <= lesson.steps;
            step += lesson.eval_every) {
         curve.x = static_cast<double>(step);
@@ -75,8 +76,8 @@ void kim_charlm(const ExperimentOptions& o, const Notebook& book) {
         });
       }
       book.open(against_depth());
-      Row end =
-          school.question(of, "loss in nats a character", "the test text");
+      Row end = school.question(of, Quantity::loss, "loss in nats a character",
+                                "the test text");
       end.x = static_cast<double>(depth);
       school.ask(of, end, [](Row& r, const Learnt& learnt) {
         r.value = learnt.test_nll;

@@ -154,18 +154,18 @@ void kim_inversion(const ExperimentOptions& o, const Notebook& book) {
       for (const double c : {0.5, 0.7, 0.9}) {
         std::optional<Curve> curve;  // made for the first row that is wanted
         for (const int k : iterations) {
-          const Row row{
-              .series = fmt::format("{}, c = {}", subject.name, c),
-              .x = static_cast<double>(k),
-              .model = "Glorot, d=64, heads=8",
-              .map = "inverse",
-              .kind = subject.kind,
-              .norm = "inf",
-              .n = n,
-              .d = d,
-              .parameters = {{"scale", c},
-                             {"width", width},
-                             {"inputs", static_cast<double>(inputs)}}};
+          const Row row{.series = fmt::format("{}, c = {}", subject.name, c),
+                        .x = static_cast<double>(k),
+                        .model = "Glorot, d=64, heads=8",
+                        .map = "inverse",
+                        .kind = subject.kind,
+                        .norm = "inf",
+                        .n = n,
+                        .d = d,
+                        .parameters = {{"scale", c},
+                                       {"width", width},
+                                       {"inputs", static_cast<double>(inputs)}},
+                        .quantity = Quantity::reconstruction_error};
           book.ask(row, [&](Row& r) {
             if (!curve)
               curve = curve_of({subject.f, subject.lipschitz, c, width, inputs,

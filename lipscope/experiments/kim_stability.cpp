@@ -73,7 +73,7 @@ void kim_stability(const ExperimentOptions& o, const Notebook& book) {
     };
     for (std::size_t of = 0; of < lessons.size(); ++of) {
       book.open(against_depth(lesson));
-      Row loss = school.question(of, "loss in nats a character",
+      Row loss = school.question(of, Quantity::loss, "loss in nats a character",
                                  "the validation text");
       loss.x = static_cast<double>(depth);
       school.ask(of, loss, [&](Row& r, const Learnt& learnt) {
@@ -82,7 +82,8 @@ void kim_stability(const ExperimentOptions& o, const Notebook& book) {
         r.details = {{"unigram", unigram},
                      {"gradient_norm", learnt.gradient_norm}};
       });
-      Row norm = school.question(of, "2-norm of the gradient of a layer",
+      Row norm = school.question(of, Quantity::gradient_norm,
+                                 "2-norm of the gradient of a layer",
                                  "the batches of all steps, their mean");
       norm.x = static_cast<double>(depth);
       for (const bool first : {true, false}) {
@@ -104,6 +105,7 @@ void kim_stability(const ExperimentOptions& o, const Notebook& book) {
                           .n = 1,
                           .d = corpus.vocabulary.size(),
                           .scope = "the validation text",
+                          .quantity = Quantity::loss,
                           .value_of = "loss in nats a character"};
     book.ask(frequencies, [&](Row& r) { r.value = unigram; });
   }

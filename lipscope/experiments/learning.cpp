@@ -104,7 +104,8 @@ School::School(std::vector<Lesson> lessons, const Corpus& corpus,
       notebook_(notebook),
       learnt_(lessons_.size()) {}
 
-Row School::question(std::size_t of, const std::string& value_of,
+Row School::question(std::size_t of, Quantity quantity,
+                     const std::string& value_of,
                      const std::string& scope) const {
   const LanguageModelConfig& model = lessons_[of].model;
   const TrainingOptions& training = lessons_[of].training;
@@ -124,6 +125,7 @@ Row School::question(std::size_t of, const std::string& value_of,
                      {"batch", static_cast<double>(training.batch)},
                      {"steps", static_cast<double>(lessons_[of].steps)},
                      {"learning_rate", training.schedule.rate}},
+      .quantity = quantity,
       .value_of = value_of};
 }
 

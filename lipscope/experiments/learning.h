@@ -78,7 +78,7 @@ class School {
          const ExperimentOptions& options, const Notebook& notebook);
 
   /// What is asked of one model, but for the place on the curve.
-  Row question(std::size_t of, const std::string& value_of,
+  Row question(std::size_t of, Quantity quantity, const std::string& value_of,
                const std::string& scope) const;
 
   /// `answer` is called unless the model diverged: the row then has the step

@@ -210,7 +210,10 @@ void robustness_histogram(const ExperimentOptions& o, const Notebook& book) {
             .d = size.width,
             .scope = "the test text",
             .parameters = {{"steps", static_cast<double>(steps)},
-                           {"positions", static_cast<double>(size.positions)}}};
+                           {"positions", static_cast<double>(size.positions)}},
+            .quantity = Quantity::share,
+            .lower_is = Evidence::proved,
+            .upper_is = Evidence::found};
         book.ask(row, [&, relative = relative](Row& r) {
           if (!corpus)
             corpus = o.text.empty()

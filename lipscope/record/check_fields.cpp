@@ -60,7 +60,10 @@ constexpr Field fields[] = {{"schema", whole},
                             {"seconds", number}};
 
 // what some have
-constexpr Field others[] = {{"value_of", string},
+constexpr Field others[] = {{"quantity", string | null},  // since schema 2
+                            {"lower_is", string | null},
+                            {"upper_is", string | null},
+                            {"value_of", string},
                             {"value", number | null},
                             {"parameters", object},
                             {"details", object},

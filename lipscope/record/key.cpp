@@ -22,10 +22,11 @@ std::string text_of(const json& value) {
 std::string key_of(const ordered_json& record) {
   json key;
   for (const char* name :
-       {"schema", "command",  "version", "model_sha256", "layer",
-        "head",   "map",      "kind",    "mask",         "norm",
-        "d",      "n",        "delta",   "seed",         "dtype",
-        "scope",  "value_of", "fits",    "confidence",   "parameters"})
+       {"schema",    "command",  "version",  "model_sha256", "layer",
+        "head",      "map",      "kind",     "mask",         "norm",
+        "d",         "n",        "delta",    "seed",         "dtype",
+        "scope",     "quantity", "value_of", "fits",         "confidence",
+        "parameters"})
     key[name] = field(record, name);
   if (key["model_sha256"].is_null()) key["model"] = field(record, "model");
   const ordered_json input = field(record, "input");

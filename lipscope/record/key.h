@@ -19,7 +19,8 @@ namespace lipscope {
 ///   n, input.from, input.sha256  the tokens: the content of this very window
 ///                                or matrix
 ///   delta, seed, dtype, scope    how it is computed, and of what it speaks
-///   value_of, fits, confidence   what the number is
+///   quantity, value_of, fits,    what the number is
+///   confidence
 ///   parameters                   all other options that change a number: each
 ///                                group of options has one function that
 ///                                writes them (subject, selection, solver, …)

@@ -22,6 +22,11 @@ ordered_json or_null(const std::string& text) {
   return text.empty() ? ordered_json(nullptr) : ordered_json(text);
 }
 
+// what is said of a side that is there
+ordered_json if_there(bool there, Evidence is) {
+  return there ? ordered_json(name_of(is)) : ordered_json(nullptr);
+}
+
 // JSON has no NaN or infinity, and neither has a report
 void require_finite(const char* what, const std::optional<double>& value) {
   if (value && !std::isfinite(*value))
@@ -30,7 +35,7 @@ void require_finite(const char* what, const std::optional<double>& value) {
 
 // which map of which weights, as every record begins
 ordered_json head_of(const Record& r, const std::string& command) {
-  return {{"schema", 1},
+  return {{"schema", 2},
           {"command", command},
           {"version", version()},
           {"model", r.model},
@@ -40,7 +45,9 @@ ordered_json head_of(const Record& r, const std::string& command) {
           {"map", or_null(r.map)},
           {"kind", or_null(r.kind)},
           {"mask", or_null(r.mask)},
-          {"norm", or_null(r.norm)}};
+          {"norm", or_null(r.norm)},
+          {"quantity", r.quantity ? ordered_json(name_of(*r.quantity))
+                                  : ordered_json(nullptr)}};
 }
 
 // What holds with high probability: what holds for certain does so as well, and
@@ -83,9 +90,11 @@ ordered_json to_json(const Record& r) {
        {"radius_rms", or_null(r.radius_rms)},
        {"lower", or_null(r.lower)},
        {"lower_by", or_null(r.lower_by)},
+       {"lower_is", if_there(r.lower.has_value(), r.lower_is)},
        {"upper", or_null(r.upper)},
        {"upper_log10", or_null(r.upper_log10)},
        {"upper_by", or_null(r.upper_by)},
+       {"upper_is", if_there(r.upper || r.upper_log10, r.upper_is)},
        {"upper_whp", or_null(whp.value)},
        {"delta", or_null(r.delta)},
        {"scope", r.scope},

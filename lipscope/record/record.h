@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lipscope/core/matrix.h"
+#include "lipscope/record/quantity.h"
 #include "lipscope/report/growth.h"
 
 namespace lipscope {
@@ -37,9 +38,14 @@ struct Record {
   /// What else was asked for, by name; belongs to the question.
   nlohmann::ordered_json parameters = nlohmann::ordered_json::object();
 
+  /// What the sides enclose; nothing for a line that has no number, as the
+  /// head of a figure.
+  std::optional<Quantity> quantity = Quantity::constant;
   std::optional<double> lower;
+  Evidence lower_is = Evidence::found;
   std::string lower_by;
   std::optional<double> upper, upper_log10;
+  Evidence upper_is = Evidence::proved;
   std::string upper_by;
   /// Where `upper` is the smaller, it is what to_json writes as upper_whp, and
   /// details.upper_whp_by names its bound.

@@ -23,7 +23,7 @@ struct Found {
   /// The norm at x from below: ‖J v‖ for `direction` v, in f64. Not less than
   /// `before`: if climbing did not help, x is the start.
   double value = 0.0;
-  std::string value_by;  ///< dense-svd, golub-kahan-f32, row-sweep, …
+  std::string value_by;  ///< dense-gram, golub-kahan-f32, row-sweep, …
   Matrix x;
   Vector direction;       ///< v
   double residual = 0.0;  ///< of v as a singular vector; norm 2 only

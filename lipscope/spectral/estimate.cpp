@@ -114,13 +114,13 @@ std::vector<Measurement> measure_dense(const LinearOperator<double>& j,
     const double upper = norms[b].upper * (1.0 + slack_forming);
     // what always holds, holds with high probability
     result[b] = {.lower = said[b].sigma,
-                 .lower_by = "dense-svd",
+                 .lower_by = "dense-gram",
                  .residual = said[b].residual,
                  .steps = static_cast<int>(cols),
                  .direction = norms[b].direction,
                  .image = said[b].image,
                  .upper = upper,
-                 .upper_by = "dense-svd",
+                 .upper_by = "dense-gram",
                  .upper_whp = upper,
                  .delta = options.delta};
   }

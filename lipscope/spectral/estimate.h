@@ -51,7 +51,7 @@ MemoryPlan memory_plan(Index unknowns, const MeasureOptions& options);
 /// where that can be said, from above.
 struct Measurement {
   double lower = 0.0;    ///< ‖J v‖ for the unit `direction` v, in f64
-  std::string lower_by;  ///< dense-svd, golub-kahan-f32 or golub-kahan-f64
+  std::string lower_by;  ///< dense-gram, golub-kahan-f32 or golub-kahan-f64
   double residual = 0.0;  ///< ‖JᵀJ v − σ² v‖/σ² at σ = lower, in f64
   int steps = 0;          ///< of all iterations, or columns formed
   /// residual ≤ tolerance and, if asked for, upper_whp ≤ enclose · lower.
@@ -60,7 +60,7 @@ struct Measurement {
   Vector image;      ///< J v, in f64
   /// ‖J‖₂ ≤ upper, always: only from the dense SVD.
   std::optional<double> upper;
-  std::string upper_by;  ///< dense-svd, or empty
+  std::string upper_by;  ///< dense-gram, or empty
   /// ‖J‖₂ ≤ upper_whp except with probability delta over the random numbers
   /// drawn. Never raised to lower: if it is below, something is wrong, and the
   /// reader must see it.

@@ -57,8 +57,9 @@ TEST_F(Certify, SaysWhatIsProvedAndWhatIsFoundAtEachPosition) {
     EXPECT_EQ(r["n"], i % 8 + 1);
     EXPECT_EQ(r["sample"], i);
     EXPECT_EQ(r["parameters"]["from"], "input of layer 0");
-    EXPECT_EQ(r["details"]["lower_is"], "proved");
-    EXPECT_EQ(r["details"]["upper_is"], "found");
+    EXPECT_EQ(r["lower_is"], "proved");
+    EXPECT_EQ(r["quantity"], "distance to a change of prediction");
+    EXPECT_EQ(r["upper_is"], "found");
     EXPECT_EQ(r["lower_by"], "deviation(own_l2_token)");
     EXPECT_EQ(r["upper_by"], "attack");
     EXPECT_GT(r["lower"].get<double>(), 0.0);

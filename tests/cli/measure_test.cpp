@@ -71,15 +71,19 @@ TEST_F(Measure, RecordsHaveEveryField) {
   ASSERT_EQ(run.code, 0) << run.err;
   const auto record = json_lines(run.out).at(0);
   for (const char* field :
-       {"schema",     "command",   "version",  "model",  "model_sha256",
-        "layer",      "head",      "map",      "kind",   "mask",
-        "norm",       "n",         "d",        "sample", "radius_max",
-        "radius_rms", "lower",     "lower_by", "upper",  "upper_log10",
-        "upper_by",   "upper_whp", "delta",    "scope",  "residual",
-        "steps",      "status",    "dtype",    "seed",   "seconds",
-        "input",      "parameters"})
+       {"schema",     "command",    "version",  "model",    "model_sha256",
+        "layer",      "head",       "map",      "kind",     "mask",
+        "norm",       "n",          "d",        "sample",   "radius_max",
+        "radius_rms", "lower",      "lower_by", "upper",    "upper_log10",
+        "upper_by",   "upper_whp",  "delta",    "scope",    "residual",
+        "steps",      "status",     "dtype",    "seed",     "seconds",
+        "input",      "parameters", "quantity", "lower_is", "upper_is"})
     EXPECT_TRUE(record.contains(field)) << field;
-  EXPECT_EQ(record.size(), 32u);
+  EXPECT_EQ(record.size(), 35u);
+  EXPECT_EQ(record["schema"], 2);
+  EXPECT_EQ(record["quantity"], "constant");
+  EXPECT_EQ(record["lower_is"], "found");
+  EXPECT_EQ(record["upper_is"], "proved");
   EXPECT_EQ(record["input"]["from"], "gaussian");
   EXPECT_EQ(record["input"]["sha256"].get<std::string>().size(), 64u);
   EXPECT_TRUE(record["input"]["name"].is_null());

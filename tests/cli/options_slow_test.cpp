@@ -8,10 +8,10 @@
 #include <regex>
 #include <set>
 
-#include "lipscope/record/key.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/io/npy.h"
 #include "lipscope/io/safetensors.h"
+#include "lipscope/record/key.h"
 #include "tests/cli/option_table.h"
 #include "tests/cli/program.h"
 #include "tests/model/folders.h"

@@ -88,7 +88,7 @@ TEST(Train, WritesRecordsThatSayWhatTheyAre) {
     std::map<std::string, int> counted;
     double squares = 0.0;
     for (const auto& r : lines) {
-      EXPECT_EQ(r["schema"], 1);
+      EXPECT_EQ(r["schema"], 2);
       EXPECT_EQ(r["command"], "train");
       EXPECT_EQ(r["kind"], model);
       EXPECT_EQ(r["mask"], "causal");
@@ -113,7 +113,7 @@ TEST(Train, WritesRecordsThatSayWhatTheyAre) {
       EXPECT_EQ(r["scope"], "input");
       EXPECT_GT(r["radius_max"].get<double>(), 0.0);
       EXPECT_GT(r["lower"].get<double>(), 0.0);
-      EXPECT_EQ(r["lower_by"], "dense-svd");
+      EXPECT_EQ(r["lower_by"], "dense-gram");
       if (model == "l2-untied") {
         EXPECT_TRUE(r["upper"].is_null()) << r;
         continue;
