@@ -11,12 +11,12 @@
 ///   certify, train, reproduce
 ///   Records, Record                  the results, in memory and in a file that
 ///                                    a run goes on with after a crash
-///   Page                             records as one HTML page
+///   audit::write_page                records as one HTML page
 ///   MultiHeadAttention               attention as a map, with its Jacobian
 ///   Map, LinearOperator, check       a map of your own, and whether its
 ///                                    derivative is right
 ///   measure_norm, golub_kahan        the norm of any Jacobian or operator
-///   attention_bounds                 what is proved from the weights
+///   bounds, best_bound               what is proved from the weights
 ///
 /// Errors are exceptions of three kinds (core/errors.h): InputError for what is
 /// wrong with files and requests, RunError where a run cannot go on, and
@@ -28,6 +28,7 @@
 #include "lipscope/audit/invert.h"               // IWYU pragma: export
 #include "lipscope/audit/meanfield.h"            // IWYU pragma: export
 #include "lipscope/audit/measure.h"              // IWYU pragma: export
+#include "lipscope/audit/page.h"                 // IWYU pragma: export
 #include "lipscope/audit/recover.h"              // IWYU pragma: export
 #include "lipscope/audit/reproduce.h"            // IWYU pragma: export
 #include "lipscope/audit/search.h"               // IWYU pragma: export
@@ -39,7 +40,6 @@
 #include "lipscope/operators/linear_operator.h"  // IWYU pragma: export
 #include "lipscope/operators/map.h"              // IWYU pragma: export
 #include "lipscope/record/records.h"             // IWYU pragma: export
-#include "lipscope/report/page.h"                // IWYU pragma: export
 #include "lipscope/spectral/estimate.h"          // IWYU pragma: export
 #include "lipscope/spectral/golub_kahan.h"       // IWYU pragma: export
 #include "lipscope/theory/bounds.h"              // IWYU pragma: export
