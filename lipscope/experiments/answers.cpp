@@ -49,7 +49,7 @@ void answer_found(Row& row, const SearchResult& result) {
   if (row.norm == "2") row.residual = best.residual;
   row.steps = result.evaluations;
   row.converged = result.complete && best.converged;
-  row.details.emplace_back("starts", static_cast<double>(result.starts));
+  row.details.emplace_back("start_count", static_cast<double>(result.starts));
 }
 
 void answer_above(Row& row, const std::optional<Bound>& bound) {
