@@ -58,7 +58,7 @@ TEST(CertificatesOfMiniLM, AreCloseAndCostAboutWhatMeasuringDoes) {
               median(blocks.ratios), median(heads.ratios));
   EXPECT_EQ(split.ratios.size(), 24u);
   EXPECT_LE(median(split.ratios), 6.0);
-  // 0.7 on a quiet machine (docs/benchmarks.md); seconds on a busy one vary
+  // about 0.8 (docs/benchmarks.md); seconds on a busy machine vary
   EXPECT_LE(split.proving, 2 * split.measuring);
   EXPECT_LE(median(blocks.ratios), 3.0);
   EXPECT_LE(median(heads.ratios), 2.0);
