@@ -130,10 +130,10 @@ def write_all(folder):
     write_gpt2(folder / "gpt2")
     (folder / "gpt2-124M-attention-only").symlink_to("gpt2")
     text = "".join(path.read_text(encoding="utf-8") for path in markdown.DOCUMENTS)
-    for name in ("alice29.txt", "tinyshakespeare.txt", "shakespeare.txt"):
-        (folder / name).write_text(text * (600_000 // len(text) + 1), encoding="utf-8")
-    for name in ("my.txt", "FILE"):
-        (folder / name).write_text(text[:150], encoding="utf-8")
+    text *= 600_000 // len(text) + 1
+    lengths = {"tinyshakespeare.txt": 600_000, "alice29.txt": 100_000, "shakespeare.txt": 20_000}
+    for name, length in {**lengths, "my.txt": 150, "FILE": 150}.items():
+        (folder / name).write_text(text[:length], encoding="utf-8")
     dice = random.Random(3)
     for name in ("x.npy", "Y.npy"):
         write_matrix(folder / name, 5, WIDTH, dice)
