@@ -26,25 +26,27 @@ struct Options {
 void declare(CLI::App& app, Options& options) {
   audit::BoundRequest& o = options.request;
   app.description(
-      "Bound the Lipschitz constant of attention from above: every bound that "
-      "is proved for\nthese weights, this many tokens and this radius, the "
-      "best one marked.\n\n"
+      "Bound the Lipschitz constant of attention from above: show every bound "
+      "that is proved for\n"
+      "these weights, this number of tokens and this radius, and mark the best "
+      "one.\n\n"
       "  lipscope bound --random d=64,heads=4 --lengths 8,64,512 --radius 4\n"
       "  lipscope bound gpt2/ --heads each --length 1024 --out bounds.jsonl\n"
       "  lipscope bound bert/ --map model\n"
       "  lipscope bound --weights layer.safetensors --num-heads 8 --kind l2 "
       "--norm inf\n\n"
       "Dot-product attention is not Lipschitz over all inputs: without "
-      "--radius, a layer by itself\nis answered with inputs at which it reacts "
-      "ever more strongly.");
+      "--radius, the answer\n"
+      "for a layer is a list of inputs at which its constant grows without "
+      "limit.");
   declare_weights(app, o.source);
   declare_token_set(app, o.source);
   declare_selection(app, o.selection);
-  app.add_option("--seed", o.source.seed, "of random weights")
+  app.add_option("--seed", o.source.seed, "seed of random weights")
       ->transform(seed_number())
       ->capture_default_str()
       ->group("How");
-  app.add_option("--threads", o.threads, "0: all cores")
+  app.add_option("--threads", o.threads, "number of threads; 0: all cores")
       ->transform(whole_number(0, 4096))
       ->capture_default_str()
       ->group("How");

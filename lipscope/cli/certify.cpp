@@ -27,25 +27,30 @@ struct Options {
 void declare(CLI::App& app, Options& options) {
   audit::CertifyRequest& o = options.request;
   app.description(
-      "How far each prediction of a trained model holds. After every character "
-      "of a text the model\npredicts the next one; the question is how far the "
-      "embeddings of the characters up to there\n(the input of layer 0; "
-      "Frobenius norm of the change) must be moved for that to change.\n\n"
-      "  lower  PROVED: no change within this radius changes the prediction, "
-      "by constants of the\n         layers around the states they have\n"
-      "  upper  FOUND: a change of this size does change it, by an attack, "
-      "evaluated in f64\n\n"
+      "How far the input of a trained model can be changed before its "
+      "prediction changes. After\n"
+      "every character of a text the model predicts the next one. The input is "
+      "the embeddings of the\n"
+      "characters so far (the input of layer 0); a change is measured in the "
+      "Frobenius norm.\n\n"
+      "  lower  PROVED: no change within this radius changes the prediction; "
+      "proved by\n"
+      "         constants of the layers at the states of this text\n"
+      "  upper  FOUND: a change of this size changes the prediction; found by "
+      "an attack,\n"
+      "         evaluated in f64\n\n"
       "lower <= upper is checked at every position. Models with a small "
-      "constant (train --model l2\n--norm none --max-lipschitz L) have radii "
-      "of "
-      "use; ordinary ones get theirs in log10, and\nl2-untied has none that is "
-      "proved.\n\n"
+      "constant (train --model l2\n"
+      "--norm none --max-lipschitz L) have useful radii; those of ordinary "
+      "models are tiny and shown\n"
+      "as powers of ten; for l2-untied no radius is proved.\n\n"
       "  lipscope certify runs/l2 --text shakespeare.txt --split test\n"
       "  lipscope certify runs/dot --text shakespeare.txt --split test "
       "--positions 200 --out dot.jsonl\n"
       "  lipscope certify runs/l2 --text alice.txt --radii 0.01,0.1 --targets "
       "0 --json");
-  app.add_option("DIR", o.folder, "what lipscope train made")->required();
+  app.add_option("DIR", o.folder, "a folder made by lipscope train")
+      ->required();
   declare_text_piece(app, o.text);
   app.add_option("--positions", o.positions,
                  "predictions, from the beginning on; 0: all")
@@ -58,27 +63,29 @@ void declare(CLI::App& app, Options& options) {
       ->capture_default_str();
 
   const char* group = "Attack";
-  app.add_option("--targets", o.attack.targets,
-                 "other characters tried, the nearest first; 0: no attack")
+  app.add_option(
+         "--targets", o.attack.targets,
+         "number of other characters tried, the nearest first; 0: no attack")
       ->transform(whole_number(0, 100000))
       ->capture_default_str()
       ->group(group);
   app.add_option("--restarts", o.attack.restarts,
-                 "more starts, at random changes")
+                 "number of further starts, at random changes")
       ->transform(whole_number(0, 100000))
       ->capture_default_str()
       ->group(group);
   app.add_option("--iterations", o.attack.iterations,
-                 "linearisations of a start, at most")
+                 "largest number of linearisations from each start")
       ->transform(whole_number(1, 100000))
       ->capture_default_str()
       ->group(group);
-  app.add_option("--seed", o.attack.seed, "of the restarts")
+  app.add_option("--seed", o.attack.seed, "seed of the restarts")
       ->transform(seed_number())
       ->capture_default_str()
       ->group(group);
-  app.add_option("--threads", o.threads,
-                 "0: all cores; the numbers do not depend on it")
+  app.add_option(
+         "--threads", o.threads,
+         "number of threads; 0: all cores; the numbers do not depend on it")
       ->transform(whole_number(0, 4096))
       ->capture_default_str()
       ->group(group);

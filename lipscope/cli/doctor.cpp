@@ -174,7 +174,8 @@ Run doctor_command(CLI::App& app) {
       "Show this machine, the libraries and the speed of its matrix products, "
       "and test\nthe identities that every number rests on. Takes a few "
       "seconds; exit code 1 if\nan identity fails.");
-  app.add_option("--threads", options->threads, "0: all cores")
+  app.add_option("--threads", options->threads,
+                 "number of threads; 0: all cores")
       ->transform(whole_number(0, 4096))
       ->capture_default_str();
   app.add_flag("--json", options->json, "print one JSON object");

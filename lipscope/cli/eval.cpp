@@ -30,9 +30,10 @@ void declare(CLI::App& app, Options& o) {
       "those before it in\nits window), in nats and in bits.\n\n"
       "  lipscope eval runs/l2 --text shakespeare.txt --split test\n"
       "  lipscope eval runs/l2 --text alice.txt --json");
-  app.add_option("DIR", o.folder, "what lipscope train made")->required();
+  app.add_option("DIR", o.folder, "a folder made by lipscope train")
+      ->required();
   declare_text_piece(app, o.text);
-  app.add_option("--threads", o.threads, "0: all cores")
+  app.add_option("--threads", o.threads, "number of threads; 0: all cores")
       ->transform(whole_number(0, 4096))
       ->capture_default_str();
   app.add_flag("--json", o.json, "print a JSON object");

@@ -31,9 +31,9 @@ struct Options {
 
 void declare_trained(CLI::App& app, audit::TrainedOptions& o) {
   app.add_option("--given-error", o.given_error,
-                 "of a trained folder: how far the activations in --input may "
-                 "be from exact ones, in the worst entry [what storing them in "
-                 "bf16, f16 or f32 may have done, if all are such numbers]")
+                 "of a trained folder: largest error of an entry of the "
+                 "activations in --input [default: the rounding of bf16, f16 "
+                 "or f32, if all are such numbers]")
       ->transform(number_not_negative())
       ->group("The inversion");
   app.add_option("--save-output", o.save_output,
@@ -42,9 +42,8 @@ void declare_trained(CLI::App& app, audit::TrainedOptions& o) {
       ->type_name("FILE")
       ->group("Output");
   auto* activations =
-      app.add_option(
-             "--activations", o.activations,
-             "of a trained folder: as they are in f64, or rounded to f32")
+      app.add_option("--activations", o.activations,
+                     "of a trained folder: f64, or rounded to f32")
           ->capture_default_str()
           ->group("Output");
   only(activations, {"f64", "f32"});
@@ -53,16 +52,19 @@ void declare_trained(CLI::App& app, audit::TrainedOptions& o) {
 void declare(CLI::App& app, Options& options) {
   audit::InvertRequest& o = options.request;
   app.description(
-      "Invert residual attention g(X) = X + c f(X): find X from Y = g(X) by "
-      "X <- Y - c f(X).\nFor Contractive-L2 attention, f divided by its proved "
-      "bound, it converges from every Y,\nby c at least in each iteration; for "
-      "other kinds it is tried, and what happens is said.\n\n"
-      "Of a folder that train made: the text from the last layer's "
-      "activations, "
-      "block by block;\nsure to succeed with train --invertible.\n\n"
+      "Invert residual attention g(X) = X + c f(X): find X from Y = g(X) by X "
+      "<- Y - c f(X).\n"
+      "For Contractive-L2 attention (f divided by its proved bound) the "
+      "iteration converges from\n"
+      "every Y, and the error shrinks at least by the factor c each time. For "
+      "other kinds the\n"
+      "program tries, and says what happened.\n\n"
+      "For a folder made by train: compute the text from the activations of "
+      "the last layer, block\n"
+      "by block. With train --invertible this always succeeds.\n\n"
       "  lipscope invert runs/inv --text shakespeare.txt --length 256\n"
-      "  lipscope invert --random d=64,heads=8,scale=0.125 --length 64 "
-      "--scale 0.9\n"
+      "  lipscope invert --random d=64,heads=8,scale=0.125 --length 64 --scale "
+      "0.9\n"
       "  lipscope invert --random d=64,heads=8,scale=0.125 --length 64 --kind "
       "dot --radius 50\n"
       "  lipscope invert --weights layer.safetensors --num-heads 8 --input "
@@ -72,16 +74,17 @@ void declare(CLI::App& app, Options& options) {
   declare_source(app, o.source);
   app.get_option("--kind")->description(
       "contractive-l2 (tied L2 attention divided by its bound in the "
-      "inf-norm), l2, dot, l2-untied, cosine or sigmoid; auto: contractive-l2, "
-      "and all of a folder that train made");
+      "inf-norm), l2, dot, l2-untied, cosine or sigmoid; auto: contractive-l2; "
+      "for a folder made by train, its own");
   app.get_option("--input")->description(
-      "Y, [n, d], from Y.npy: the output that is to be inverted. Without it X "
-      "is made as said here, and the result compared with it");
+      "Y, [n, d], from Y.npy: the output that is to be inverted. Without this "
+      "option X is made by the options here, and the result is compared with "
+      "X");
   declare_selection(app, o.selection);
   for (const char* other : {"--map", "--heads"})
     app.remove_option(app.get_option(other));
   app.get_option("--norm")->description(
-      "of steps and errors: inf, in which contractive-l2 contracts; 2 or "
+      "norm of steps and errors: inf, in which contractive-l2 contracts; 2 or "
       "token");
 
   const char* group = "The inversion";
@@ -101,7 +104,7 @@ void declare(CLI::App& app, Options& options) {
       ->capture_default_str()
       ->group(group);
   app.add_option("--max-iterations", o.invert.max_iterations,
-                 "of each block, before giving up")
+                 "largest number of iterations of each block")
       ->transform(whole_number(1, 100000000))
       ->capture_default_str()
       ->group(group);
@@ -117,7 +120,7 @@ void declare(CLI::App& app, Options& options) {
       ->capture_default_str()
       ->group(volume);
   app.add_option("--truncation", o.series.truncation,
-                 "what may be cut off the series")
+                 "largest sum of the terms of the series that are left out")
       ->transform(positive_number())
       ->capture_default_str()
       ->group(volume);

@@ -65,8 +65,8 @@ std::string inverted_table(const std::vector<ordered_json>& records,
   if (view.quiet) return text;
   std::vector<Meaning> meanings = {
       {"enough",
-       "so many iterations suffice, known after the first step; '-' where "
-       "nothing is proved"},
+       "this number of iterations is enough, known after the first step; '-' "
+       "where nothing is proved"},
       {"error", "|X found - X|, measured where X is known"},
       {"bound", "it is at most this: (q step + rounding)/(1 - q)"},
       {"residual", "|g(X found) - Y|, measured"},

@@ -105,8 +105,7 @@ int main(int argc, char** argv) {
   CLI::App app(
       "Measure how strongly self-attention can amplify a change of its input: "
       "its Lipschitz constant, with evidence. 'lipscope COMMAND --help' "
-      "teaches "
-      "each command.\n\n"
+      "explains each command.\n\n"
       "  lipscope measure bert/ --text alice.txt\n"
       "  lipscope report audit.jsonl");
   app.set_version_flag("--version", lipscope::version());
@@ -120,7 +119,7 @@ int main(int argc, char** argv) {
   std::map<std::string, std::string> summaries;
   const auto add = [&](const char* name, const char* summary, auto declare) {
     CLI::App* sub = app.add_subcommand(name, summary);
-    sub->set_help_flag("-h,--help", "print this, and no more");
+    sub->set_help_flag("-h,--help", "show this help");
     Run run = declare(*sub);
     for (CLI::Option* option : sub->get_options())
       if (option->get_items_expected_max() > 0) option->check(not_empty());

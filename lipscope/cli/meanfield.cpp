@@ -26,15 +26,16 @@ struct Options {
 void declare(CLI::App& app, Options& options) {
   audit::MeanfieldRequest& o = options.request;
   app.description(
-      "Attention on tokens that weigh: how far apart two clouds of tokens come "
-      "out that were\nnear each other, in the Wasserstein distance W2 (under a "
-      "mask, in the conditional\ndistance d2), where tokens move and where "
-      "they may be cut and part.\n\n"
+      "Attention on tokens with masses: if two sets of tokens are near each "
+      "other in the\n"
+      "Wasserstein distance W2 (with a mask: in the conditional distance d2), "
+      "how far apart can\n"
+      "the outputs be? Tokens may move, and may also be cut into halves that "
+      "move apart.\n\n"
       "  lipscope meanfield --weights layer.safetensors --num-heads 1   (with "
       "x and mass)\n"
       "  lipscope meanfield --random d=8,heads=2,scale=1 --length 5 "
-      "--duplicate "
-      "2\n"
+      "--duplicate 2\n"
       "  lipscope meanfield bert/ --text alice.txt --layers 0,5 --lengths 8,32 "
       "--samples 1\n"
       "  lipscope meanfield --weights two.safetensors --num-heads 1 "
@@ -42,16 +43,16 @@ void declare(CLI::App& app, Options& options) {
   declare_source(app, o.source);
   declare_selection(app, o.selection);
 
-  const char* group = "Measures (mass and position of --weights, if there)";
+  const char* group = "Masses (mass and position of --weights, if present)";
   app.add_option("--step", o.changes.step,
-                 "how far the tokens are really moved for the W2 ratio, as a "
-                 "part of the longest token; 0: not at all")
+                 "how far the tokens are moved for the W2 ratio, relative to "
+                 "the longest token; 0: not at all")
       ->transform(number_between(0.0, 1.0))
       ->capture_default_str()
       ->group(group);
   app.add_option("--duplicate", o.changes.duplicate,
                  "also list every token K times, with its share of the mass, "
-                 "and measure that")
+                 "and measure this")
       ->transform(whole_number(2, 64))
       ->type_name("K")
       ->group(group);
@@ -79,8 +80,8 @@ void declare(CLI::App& app, Options& options) {
   declare_output(app, options.output);
   app.add_option("--save-direction", o.save_direction,
                  "write the worst change, [n, d], to V.npy: how each token "
-                 "moves or, if cutting does more, how the halves of one part "
-                 "(one input only)")
+                 "moves or, if cutting does more, how the halves of one token "
+                 "move apart (one input only)")
       ->type_name("FILE")
       ->group("Output");
   app.add_option("--save-input", o.save_input,

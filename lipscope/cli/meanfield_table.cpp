@@ -44,8 +44,8 @@ const std::vector<Meaning>& changes_explained() {
        "tokens may also be cut, and the halves move apart: the local constant; "
        "'token' is the one that reacts most to being cut"},
       {"duplicate",
-       "every token listed so many times with its share of the mass, then "
-       "moved: the same number as 'split' by another way"},
+       "every token listed this number of times with its share of the mass, "
+       "then moved: the same number as 'split' by another way"},
       {"moved",
        "what really happened to the distance when the tokens were moved along "
        "the worst direction, by exact optimal transport"},

@@ -27,14 +27,16 @@ void declare(CLI::App& app, Options& options) {
   audit::MeasureRequest& o = options.request;
   app.description(
       "Measure the local Lipschitz constant of attention: the norm of its "
-      "Jacobian at given\ntokens, from below with a witness and from above "
-      "with a proof.\n\n"
+      "Jacobian at given\n"
+      "tokens. 'lower' comes with a direction that reaches it, 'upper' with a "
+      "proof.\n\n"
       "  lipscope measure bert/ --text alice.txt --lengths 8,32,128 --heads "
       "each\n"
       "  lipscope measure gpt2/ --text alice.txt --map block --layers 0,6,11\n"
       "  lipscope measure --random d=768,heads=12 --length 128 --enclose 1.05\n"
       "  lipscope measure --weights layer.safetensors --num-heads 12 --mask "
-      "causal \\\n      --input x.npy --save-direction v.npy");
+      "causal \\\n"
+      "      --input x.npy --save-direction v.npy");
   declare_source(app, o.source);
   declare_selection(app, o.selection);
 
@@ -43,36 +45,36 @@ void declare(CLI::App& app, Options& options) {
   app.add_option(
          "--certificate", o.certificate,
          "what proves 'upper' where the Jacobian is too large to decompose. "
-         "auto: own_split for a layer and own_blocks for a head of "
-         "dot-product attention, the best bound over the ball that holds the "
-         "input for other kinds; split, blocks (of a layer: seconds at 32 "
-         "tokens), local: that one; all: each of them, the best counts; none")
+         "auto: own_split for a layer and own_blocks for a head of dot-product "
+         "attention, the best bound over the ball that contains the input for "
+         "other kinds; split, blocks (seconds for a layer at 32 tokens) or "
+         "local: only this one; all: all of them, the best counts; none")
       ->type_name("NAME")
       ->capture_default_str()
       ->group(group);
   app.add_option("--budget", o.budget,
-                 "stop after this many seconds with what was found")
+                 "stop after this many seconds, and show what was found")
       ->transform(positive_number())
       ->group(group);
   declare_effort(app, options.strict, o.source.seed, o.solver.threads, group);
 
-  app.add_option(
-         "--memory", o.memory,
-         "bytes that attention weights may take in each precision, e.g. "
-         "2G; beyond, they are rebuilt at every product. Default: a "
-         "quarter of the machine's")
+  app.add_option("--memory", o.memory,
+                 "bytes that attention weights may take in each precision, "
+                 "e.g. 2G; if they need more, every product computes them "
+                 "again [default: a quarter of the machine's memory]")
       ->transform(byte_size())
       ->type_name("BYTES")
       ->group(group);
 
   declare_output(app, options.output);
   app.add_flag("--tokens", o.tokens,
-               "say in each record how much of the worst change sits on each "
-               "token, going in and coming out, and up to 32 tokens how much "
-               "goes from each to each; 'report' shows them in the text")
+               "record how much of the worst change belongs to each token, at "
+               "the input and at the output, and for up to 32 tokens how much "
+               "goes from each token to each; 'report' shows this in the text")
       ->group("Output");
   app.add_option("--save-direction", o.save_direction,
-                 "write the witness, [n, d], to V.npy (one measurement only)")
+                 "write the direction of 'lower', [n, d], to V.npy (one "
+                 "measurement only)")
       ->type_name("FILE")
       ->group("Output");
   app.add_option("--save-input", o.save_input,

@@ -112,16 +112,15 @@ std::string measured_table(const std::vector<ordered_json>& records,
   if (!first["delta"].is_null() && records.size() <= most_rows)
     meanings.push_back(
         {"upper (whp)",
-         fmt::format(
-             "the true constant is at most this, but for a chance of {:.0e} "
-             "over the random start; '-' while nothing can be said (--enclose "
-             "1.05 makes it say something)",
-             first["delta"].get<double>())});
+         fmt::format("the true constant is at most this, but for a chance of "
+                     "{:.0e} over the random start; '-' where nothing can be "
+                     "said (--enclose 1.05 goes on until something can)",
+                     first["delta"].get<double>())});
   meanings.push_back(
       {"upper",
-       "the same for certain, by a decomposition (dense-gram, row-sweep) or by "
-       "the bound that is named (docs/bounds.md); '-' where nothing is "
-       "proved"});
+       "the true constant is at most this, for certain: by a decomposition "
+       "(dense-gram, row-sweep) or by the bound that is named (docs/bounds.md); "
+       "'-' where nothing is proved"});
   return text + "\n" + legend(meanings, view.width);
 }
 

@@ -35,16 +35,17 @@ Records records_for(const OutputOptions& o) {
 
 void declare_output(CLI::App& app, OutputOptions& o, bool rows) {
   const char* group = "Output";
-  app.add_flag("--json", o.json, "print one JSON object a line, no table")
+  app.add_flag("--json", o.json, "print one JSON object per line, no table")
       ->group(group);
-  auto* out = app.add_option("--out", o.out,
-                             "append each record to FILE.jsonl as it is made; "
-                             "a crash loses nothing that was written")
-                  ->type_name("FILE")
-                  ->group(group);
+  auto* out =
+      app.add_option("--out", o.out,
+                     "append each record to FILE.jsonl as soon as it is made; "
+                     "a crash loses no record that was written")
+          ->type_name("FILE")
+          ->group(group);
   app.add_flag("--resume", o.resume,
-               "what is in --out already is not done again; the "
-               "tables have it all the same")
+               "do not compute again what is already in --out; the tables show "
+               "it too")
       ->needs(out)
       ->group(group);
   app.add_flag("--quiet", o.quiet, "no progress bar, no explanations")
@@ -55,8 +56,8 @@ void declare_output(CLI::App& app, OutputOptions& o, bool rows) {
 
 void declare_force(CLI::App& app, bool& force) {
   app.add_flag("--force", force,
-               "replace files that are there already and are not of the kind "
-               "that is written; what a command reads is never replaced")
+               "also replace existing files of another kind; files that the "
+               "command reads are never replaced")
       ->group("Output");
 }
 

@@ -13,7 +13,8 @@
 namespace lipscope::cli {
 
 void declare_page_file(CLI::App& app, PageFileOptions& o, int least, int most) {
-  app.add_option("files", o.files, "records, as --out of any command has them")
+  app.add_option("files", o.files,
+                 "files of records, written by --out of any command")
       ->type_name("FILE.jsonl")
       ->required()
       ->expected(least, most);

@@ -67,9 +67,9 @@ std::string recovered_table(const std::vector<ordered_json>& records,
                "half the smallest distance of two characters' embeddings: a "
                "bound below it proves all"},
               {"enough",
-               "so many iterations suffice, known after the first step; own "
-               "bound: of what the iteration of this block adds to the "
-               "error"}},
+               "this number of iterations is enough, known after the first "
+               "step; own bound: of what the iteration of this block adds to "
+               "the error"}},
              view.width);
 }
 

@@ -49,7 +49,7 @@ void declare(CLI::App& app, Options& options) {
       "  lipscope reproduce mass-splitting --full --json");
   std::vector<std::string> names = audit::names_of_experiments();
   names.push_back("list");
-  offer(app.add_option("NAME", o.name, "the experiment; list: name them all")
+  offer(app.add_option("NAME", o.name, "the experiment; list: show all names")
             ->capture_default_str(),
         names);
   app.add_option("--model", o.model,
@@ -64,20 +64,21 @@ void declare(CLI::App& app, Options& options) {
       ->type_name("FILE");
   const char* group = "How hard to try";
   app.add_flag("--full", o.experiment.full,
-               "the whole size of the paper: minutes to hours")
+               "the full size of the paper: minutes to hours")
       ->group(group);
   app.add_option("--steps", o.experiment.steps,
-                 "that each model learns, where models learn; 0: as many as "
-                 "the size says")
+                 "training steps of each model, in experiments that train; 0: "
+                 "the default of the experiment")
       ->transform(whole_number(0, Index{1} << 30))
       ->capture_default_str()
       ->group(group);
   app.add_option("--seed", o.experiment.seed,
-                 "of random weights, tokens and starts")
+                 "seed of random weights, tokens and starts")
       ->transform(seed_number())
       ->capture_default_str()
       ->group(group);
-  app.add_option("--threads", o.experiment.threads, "0: all cores")
+  app.add_option("--threads", o.experiment.threads,
+                 "number of threads; 0: all cores")
       ->transform(whole_number(0, 4096))
       ->capture_default_str()
       ->group(group);

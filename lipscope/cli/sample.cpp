@@ -31,8 +31,9 @@ void declare(CLI::App& app, Options& o) {
       "time.\n\n"
       "  lipscope sample runs/l2 --prompt 'ROMEO:' --length 300 --temperature "
       "0.8");
-  app.add_option("DIR", o.folder, "what lipscope train made")->required();
-  app.add_option("--prompt", o.prompt, "what the text begins with")
+  app.add_option("DIR", o.folder, "a folder made by lipscope train")
+      ->required();
+  app.add_option("--prompt", o.prompt, "the beginning of the text")
       ->default_str(
           "a new line, or a blank, or the first character that the "
           "model knows");
@@ -40,13 +41,14 @@ void declare(CLI::App& app, Options& o) {
       ->transform(whole_number(1, 10'000'000))
       ->capture_default_str();
   app.add_option("--temperature", o.how.temperature,
-                 "below 1 bolder, above 1 wilder; 0: the likeliest each time")
+                 "below 1: more likely characters; above 1: less likely ones; "
+                 "0: always the likeliest")
       ->transform(number_between(0.0, 100.0))
       ->capture_default_str();
-  app.add_option("--seed", o.how.seed)
+  app.add_option("--seed", o.how.seed, "seed of the random choice")
       ->transform(seed_number())
       ->capture_default_str();
-  app.add_option("--threads", o.how.threads, "0: all cores")
+  app.add_option("--threads", o.how.threads, "number of threads; 0: all cores")
       ->transform(whole_number(0, 4096))
       ->capture_default_str();
 }

@@ -28,12 +28,16 @@ void declare(CLI::App& app, Options& options) {
   audit::SearchRequest& o = options.request;
   app.description(
       "Search for the tokens at which attention amplifies a change most, over "
-      "all sequences\nof a length whose tokens lie in a region: from below "
-      "with a witness, beside the best\nbound from above. Starts from inputs "
-      "that theory names and from random ones, and climbs.\n\n"
+      "all sequences\n"
+      "of a length whose tokens lie in a region. Print the largest constant "
+      "found, with its\n"
+      "tokens, and the best proved bound. The search starts from inputs that "
+      "theory suggests\n"
+      "and from random ones.\n\n"
       "  lipscope search gpt2/ --layers 5 --heads 3 --length 64 --radius ln\n"
       "  lipscope search --weights layer.safetensors --num-heads 1 --length 20 "
-      "--radius 2 \\\n      --save-input x.npy --save-direction v.npy\n"
+      "--radius 2 \\\n"
+      "      --save-input x.npy --save-direction v.npy\n"
       "  lipscope search --random d=1,heads=1,scale=1 --kind l2 --norm inf "
       "--lengths 3,5,9");
   declare_weights(app, o.source);
@@ -42,31 +46,33 @@ void declare(CLI::App& app, Options& options) {
 
   const char* group = "How hard to try";
   app.add_option("--restarts", o.search.restarts,
-                 "random starts, besides the constructions")
+                 "random starts, in addition to those that theory suggests")
       ->transform(whole_number(0, 1000000))
       ->capture_default_str()
       ->group(group);
   app.add_option("--max-evaluations", o.search.max_evaluations,
-                 "of the norm and its gradient, from each start")
+                 "largest number of evaluations of the norm and its gradient "
+                 "from each start")
       ->transform(whole_number(1, 100000000))
       ->capture_default_str()
       ->group(group);
   app.add_option("--budget", o.search.budget,
-                 "stop after this many seconds with what was found, shared by "
-                 "all searches; 0: no limit. What is cut may differ from run "
-                 "to run")
+                 "stop all searches together after this many seconds, and show "
+                 "what was found; 0: no limit. A search that is stopped may "
+                 "differ from run to run")
       ->transform(number_not_negative())
       ->capture_default_str()
       ->group(group);
   app.add_flag("--strict", options.strict,
-               "exit code 3 if a search was cut or its best not at rest")
+               "exit code 3 if a search was stopped or its best ascent did not "
+               "converge")
       ->group(group);
   app.add_option("--seed", o.source.seed,
-                 "of random weights, tokens and directions")
+                 "seed of random weights, tokens and directions")
       ->transform(seed_number())
       ->capture_default_str()
       ->group(group);
-  app.add_option("--threads", o.threads, "0: all cores")
+  app.add_option("--threads", o.threads, "number of threads; 0: all cores")
       ->transform(whole_number(0, 4096))
       ->capture_default_str()
       ->group(group);
@@ -77,8 +83,8 @@ void declare(CLI::App& app, Options& options) {
       ->type_name("FILE")
       ->group("Output");
   app.add_option("--save-direction", o.save_direction,
-                 "write the direction they amplify, [n, d], to V.npy (one "
-                 "search only)")
+                 "write the direction that they amplify most, [n, d], to V.npy "
+                 "(one search only)")
       ->type_name("FILE")
       ->group("Output");
 }

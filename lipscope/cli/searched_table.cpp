@@ -84,13 +84,13 @@ std::string searched_table(const Rows& records, const View& view) {
                   "it is at most this, by the bound that is named; '-' where "
                   "none is proved"},
                  {"found from",
-                  "the start whose ascent led highest, and the norm 'there' "
-                  "before it"},
+                  "the start whose ascent reached the largest norm; 'there': "
+                  "the norm at this start"},
                  {"status",
-                  "converged: every start was climbed from and the best came "
-                  "to rest; 3 of 11 starts: --budget ended the others; "
-                  "not-converged: "
-                  "--max-evaluations did. lower holds all the same"}},
+                  "converged: the search ascended from every start and the "
+                  "best ascent converged; 3 of 11 starts: --budget ended the "
+                  "others; not-converged: --max-evaluations ended the best "
+                  "ascent. lower holds in any case"}},
                 view.width);
 }
 

@@ -7,11 +7,10 @@ namespace lipscope::cli {
 
 void declare_weights(CLI::App& app, audit::SourceOptions& o) {
   const char* group = "Weights (one of the three)";
-  auto* model =
-      app.add_option("MODEL_DIR", o.model,
-                     "a Hugging Face folder: GPT-2, BERT or Llama; or "
-                     "what lipscope train made")
-          ->group(group);
+  auto* model = app.add_option("MODEL_DIR", o.model,
+                               "a Hugging Face folder: GPT-2, BERT or Llama; "
+                               "or a folder made by lipscope train")
+                    ->group(group);
   auto* weights = app.add_option("--weights", o.weights,
                                  "one layer from FILE.safetensors: tensors q, "
                                  "k, v, o [in, out], optional *_bias, x [n, d]")
@@ -33,10 +32,9 @@ void declare_weights(CLI::App& app, audit::SourceOptions& o) {
   auto* kind =
       app.add_option(
              "--kind", o.kind,
-             "how tokens are compared: auto (the model's own; dot of a "
-             "layer), dot, l2 (tied, Lipschitz), l2-untied, cosine or "
-             "sigmoid; on a model, put in place of its own attention, at "
-             "the inputs that the model itself makes")
+             "kind of attention: auto (the model's own; dot for a layer), dot, "
+             "l2 (tied, Lipschitz), l2-untied, cosine or sigmoid; in a model "
+             "it replaces the model's own attention, at the same inputs")
           ->capture_default_str()
           ->group(group);
   offer(kind, {"auto", "dot", "l2", "l2-untied", "cosine", "sigmoid"});
@@ -59,23 +57,24 @@ void declare_weights(CLI::App& app, audit::SourceOptions& o) {
 void declare_token_set(CLI::App& app, audit::SourceOptions& o) {
   const char* group = "Tokens";
   app.add_option("--length,--lengths", o.lengths,
-                 "how many: 128, 8,32,128 or 2:100:2 (100 left out) [128]")
+                 "numbers of tokens: 128, 8,32,128 or 2:100:2 (100 left out) "
+                 "[default: 128]")
       ->type_name("N")
       ->group(group);
   app.add_option("--radius", o.radius,
-                 "how long each may be: a number; ln: what the norm layer "
-                 "ahead of the attention lets through [of a model: ln]; "
-                 "everywhere [of a layer]")
+                 "largest norm of a token: a number; ln: what the norm layer "
+                 "before the attention allows [default for a model]; "
+                 "everywhere: no limit [default for a layer]")
       ->type_name("R")
       ->group(group);
 }
 
 void declare_source(CLI::App& app, audit::SourceOptions& o) {
   declare_weights(app, o);
-  const char* group = "Tokens (x of --weights, if nothing else is said)";
+  const char* group = "Tokens (default: x of --weights)";
   auto* text = app.add_option("--text", o.text,
-                              "a text, for the model's own tokenizer; windows "
-                              "of it, one after the other, are the inputs")
+                              "a text for the model's own tokenizer; the "
+                              "inputs are windows of it, one after the other")
                    ->type_name("FILE")
                    ->group(group);
   auto* ids = app.add_option("--ids", o.ids,
@@ -91,15 +90,16 @@ void declare_source(CLI::App& app, audit::SourceOptions& o) {
           ->group(group);
   auto* lengths =
       app.add_option("--length,--lengths", o.lengths,
-                     "of these lengths: 128, 8,32,128 or 2:100:2 (100 left "
-                     "out). Of a text, 2:100:2 if nothing is said; without a "
-                     "text the tokens are Gaussian")
+                     "numbers of tokens: 128, 8,32,128 or 2:100:2 (100 left "
+                     "out) [default for a text: 2:100:2]; without a text the "
+                     "tokens are Gaussian")
           ->type_name("N")
           ->group(group);
   input->excludes(lengths)->excludes(text)->excludes(ids);
   text->excludes(ids);
-  app.add_option("--samples", o.samples,
-                 "sequences of each length [10 of a text, otherwise 1]")
+  app.add_option(
+         "--samples", o.samples,
+         "sequences of each length [default: 10 for a text, otherwise 1]")
       ->transform(whole_number(1, Index{1} << 30))
       ->group(group);
   app.add_option("--offset", o.offset, "tokens of the text to skip")
@@ -107,15 +107,15 @@ void declare_source(CLI::App& app, audit::SourceOptions& o) {
       ->capture_default_str()
       ->group(group);
   app.add_option("--radius", o.radius,
-                 "make Gaussian tokens, scaled so that the longest has this "
-                 "norm; ln: the most a layer norm lets through")
+                 "make Gaussian tokens, the longest of this norm; ln: the "
+                 "largest norm that the layer norm allows")
       ->type_name("R")
       ->group(group);
   auto* dtype =
       app.add_option(
              "--dtype", o.dtype,
-             "f32 or f64: of the pass that makes a model's inputs; what is "
-             "measured there is always testified in f64")
+             "f32 or f64: precision of the pass that computes a model's "
+             "inputs; results are computed in f64 in both cases")
           ->capture_default_str()
           ->group(group);
   only(dtype, {"f32", "f64"});
@@ -126,22 +126,24 @@ void declare_selection(CLI::App& app, audit::SelectionOptions& o) {
   auto* map =
       app.add_option(
              "--map", o.map,
-             "attn: input of the attention module to the output of W_O; "
-             "core: the same to the heads end to end, before W_O; of a "
-             "model also residual: a sub-layer with its residual and norm; "
-             "block: a whole layer; model: all layers")
+             "attn: from the input of the attention module to the output of "
+             "W_O; core: to the concatenated heads, before W_O; for a model "
+             "also residual: a sub-layer with its residual and norm; block: a "
+             "whole layer; model: all layers")
           ->capture_default_str()
           ->group(group);
   offer(map, {"attn", "core", "residual", "block", "model"});
-  auto* layers =
-      app.add_option("--layers", o.layers, "of a model: all, or these: 0,6,11")
+  auto* layers = app.add_option("--layers", o.layers,
+                                "layers of a model: all, or a list: 0,6,11")
+                     ->capture_default_str()
+                     ->group(group);
+  offer(layers, {"all"});
+  auto* heads =
+      app.add_option(
+             "--heads", o.heads,
+             "all: all together; each: every head alone; or a list: 0,3,5")
           ->capture_default_str()
           ->group(group);
-  offer(layers, {"all"});
-  auto* heads = app.add_option("--heads", o.heads,
-                               "all together, each by itself, or these: 0,3,5")
-                    ->capture_default_str()
-                    ->group(group);
   offer(heads, {"all", "each"});
   auto* mask =
       app.add_option(
@@ -151,13 +153,11 @@ void declare_selection(CLI::App& app, audit::SelectionOptions& o) {
           ->group(group);
   offer(mask, {"auto", "none", "causal"});
   if (!o.norms) return;
-  auto* norm =
-      app.add_option(
-             "--norm", o.norm,
-             "2: of the whole sequence; inf: of its largest entry; token: "
-             "of its longest token")
-          ->capture_default_str()
-          ->group(group);
+  auto* norm = app.add_option("--norm", o.norm,
+                              "2: 2-norm of the whole sequence; inf: its "
+                              "largest entry; token: its longest token")
+                   ->capture_default_str()
+                   ->group(group);
   offer(norm, {"2", "inf", "token"});
 }
 
@@ -165,9 +165,10 @@ void declare_text_piece(CLI::App& app, audit::TextPieceOptions& o) {
   app.add_option("--text", o.text, "a text in UTF-8")
       ->required()
       ->type_name("FILE");
-  auto* split = app.add_option("--split", o.piece,
-                               "all of it, or the piece that train makes of it")
-                    ->capture_default_str();
+  auto* split =
+      app.add_option("--split", o.piece,
+                     "the whole text, or one of the parts that train makes")
+          ->capture_default_str();
   only(split, {"all", "train", "valid", "test"});
 }
 
@@ -179,7 +180,7 @@ void declare_solver(CLI::App& app, MeasureOptions& o,
       ->capture_default_str()
       ->group(group);
   app.add_option("--max-steps", o.max_steps,
-                 "Golub-Kahan steps before giving up")
+                 "largest number of Golub-Kahan steps")
       ->transform(whole_number(1, 100000))
       ->capture_default_str()
       ->group(group);
@@ -188,7 +189,8 @@ void declare_solver(CLI::App& app, MeasureOptions& o,
                  "e.g. 1.05")
       ->transform(number_between(1.0 + 1e-6, 1e6))
       ->group(group);
-  app.add_option("--delta", o.delta, "chance with which 'upper (whp)' may fail")
+  app.add_option("--delta", o.delta,
+                 "probability with which 'upper (whp)' may be wrong")
       ->transform(number_between(1e-300, 0.5))
       ->capture_default_str()
       ->group(group);
@@ -199,11 +201,11 @@ void declare_effort(CLI::App& app, bool& strict, std::uint64_t& seed,
   app.add_flag("--strict", strict, "exit code 3 if anything did not converge")
       ->group(group);
   app.add_option("--seed", seed,
-                 "of random weights, tokens and starting vectors")
+                 "seed of random weights, tokens and starting vectors")
       ->transform(seed_number())
       ->capture_default_str()
       ->group(group);
-  app.add_option("--threads", threads, "0: all cores")
+  app.add_option("--threads", threads, "number of threads; 0: all cores")
       ->transform(whole_number(0, 4096))
       ->capture_default_str()
       ->group(group);

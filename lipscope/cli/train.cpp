@@ -62,8 +62,8 @@ void declare(CLI::App& app, Options& options) {
       "  lipscope train book.txt --out runs/promised --model l2 --norm none "
       "--max-lipschitz 100 --cost");
   app.add_option("TEXT", o.text,
-                 "a text in UTF-8: 90 % to learn from, 5 % to choose the best "
-                 "weights by, 5 % to judge them by")
+                 "a text in UTF-8: 90 % for training, 5 % for choosing the "
+                 "best weights, 5 % for the test")
       ->required();
   app.add_option("--out", o.folder, "the folder of the model")
       ->required()
@@ -83,18 +83,20 @@ void declare(CLI::App& app, Options& options) {
         ->capture_default_str()
         ->group(group);
   };
-  count("--layers", o.model.layers, "how many");
-  count("--width", o.model.width, "features of a character");
-  count("--heads", o.model.heads, "of attention; they divide the width");
-  count("--context", o.model.context, "characters that are seen at once");
+  count("--layers", o.model.layers, "number of layers");
+  count("--width", o.model.width, "number of features of a character");
+  count("--heads", o.model.heads,
+        "number of attention heads; must divide the width");
+  count("--context", o.model.context,
+        "number of characters that the model reads at once");
   app.add_option("--mlp-width", o.mlp_width,
-                 "inside the MLP (default: 4 x width)")
+                 "width inside the MLP [default: 4 x width]")
       ->transform(whole_number(1, Index{1} << 30))
       ->group(group);
   auto* norm =
-      app.add_option("--norm", o.model.norm,
-                     "where LayerNorm stands: post (after each residual), pre, "
-                     "none")
+      app.add_option(
+             "--norm", o.model.norm,
+             "place of LayerNorm: post (after each residual), pre, none")
           ->default_str("post")
           ->group(group);
   only(norm, by_name({NormPlace::post, NormPlace::pre, NormPlace::none}));
@@ -111,20 +113,21 @@ void declare(CLI::App& app, Options& options) {
       ->capture_default_str()
       ->group(group);
   auto* activation = app.add_option("--activation", o.model.activation,
-                                    "of the MLP: gelu, relu")
+                                    "activation of the MLP: gelu, relu")
                          ->default_str("gelu")
                          ->group(group);
   only(activation, by_name({Activation::gelu, Activation::relu}));
 
   group = "Training";
-  count("--batch", o.training.batch, "sequences a step");
-  count("--steps", o.run.steps, "in all; a resumed run may be given more");
+  count("--batch", o.training.batch, "sequences per step");
+  count("--steps", o.run.steps,
+        "number of steps in all; a resumed run may have more");
   app.add_option("--lr", o.training.schedule.rate, "largest learning rate")
       ->transform(positive_number())
       ->capture_default_str()
       ->group(group);
   app.add_option("--warmup", o.training.schedule.warmup,
-                 "steps over which the rate rises")
+                 "number of steps in which the rate rises")
       ->transform(whole_number(0, Index{1} << 30))
       ->capture_default_str()
       ->group(group);
@@ -136,34 +139,37 @@ void declare(CLI::App& app, Options& options) {
                      {"inverse-sqrt", Schedule::After::inverse_sqrt},
                      {"fixed", Schedule::After::fixed}});
   app.add_option("--weight-decay", o.training.adamw.weight_decay,
-                 "of AdamW, on matrices")
+                 "weight decay of AdamW, on matrices")
       ->transform(number_not_negative())
       ->capture_default_str()
       ->group(group);
-  app.add_option("--dropout", o.training.dropout,
-                 "chance with which a number of a residual branch is dropped")
+  app.add_option(
+         "--dropout", o.training.dropout,
+         "probability with which a number of a residual branch is dropped")
       ->transform(number_between(0.0, 0.99))
       ->capture_default_str()
       ->group(group);
   app.add_option("--clip", o.training.clip,
-                 "longest gradient; 0: as long as it is")
+                 "largest norm of the gradient; 0: no limit")
       ->transform(number_not_negative())
       ->capture_default_str()
       ->group(group);
   count("--eval-every", o.run.eval_every,
         "steps between evaluations; each is also a checkpoint");
   app.add_option("--measure", o.run.measured_characters,
-                 "characters of validation text at which each layer's constant "
-                 "is measured; 0: not at all")
+                 "number of characters of the validation text at which each "
+                 "layer's constant is measured; 0: not at all")
       ->transform(whole_number(0, Index{1} << 20))
       ->capture_default_str()
       ->group(group);
-  app.add_option("--seed", o.training.seed, "of weights, batches and dropout")
+  app.add_option("--seed", o.training.seed,
+                 "seed of weights, batches and dropout")
       ->transform(seed_number())
       ->capture_default_str()
       ->group(group);
-  app.add_option("--threads", o.training.threads,
-                 "0: all cores; the weights do not depend on it")
+  app.add_option(
+         "--threads", o.training.threads,
+         "number of threads; 0: all cores; the weights do not depend on it")
       ->transform(whole_number(0, 4096))
       ->capture_default_str()
       ->group(group);
@@ -177,8 +183,8 @@ void declare(CLI::App& app, Options& options) {
           ->transform(positive_number())
           ->group(group);
   app.add_flag("--cost", o.cost,
-               "train the same model without the limit as well, in "
-               "DIR/unconstrained, and say what the limit costs")
+               "also train the same model without the limit, in "
+               "DIR/unconstrained, and show the difference in loss")
       ->needs(limit)
       ->group(group);
   auto* cap = app.add_option("--spectral-cap", o.training.limits.spectral,
@@ -200,8 +206,8 @@ void declare(CLI::App& app, Options& options) {
       ->group(group);
   app.add_flag("--quiet", options.quiet, "no progress bar")->group(group);
   app.add_flag("--force", options.force,
-               "begin anew where DIR holds a model already, and replace files "
-               "there that are not of such a model; the text is never replaced")
+               "start again if DIR already holds a model, and also replace "
+               "other files there; the text is never replaced")
       ->group(group);
 }
 

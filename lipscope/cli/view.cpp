@@ -36,8 +36,8 @@ ordered_json value_of(const ordered_json& row, const std::string& field) {
 void declare_view(CLI::App& app, ViewOptions& o, bool rows) {
   const char* group = "Output";
   app.add_flag("--csv", o.csv,
-               "print comma-separated values in place of the table: a header "
-               "and all fields that are one value, with all digits")
+               "print comma-separated values instead of the table: a header "
+               "and all fields that are single values, with all digits")
       ->excludes(app.get_option("--json"))
       ->group(group);
   app.add_flag("--wide", o.wide,
@@ -52,15 +52,15 @@ void declare_view(CLI::App& app, ViewOptions& o, bool rows) {
       app.add_option("--sort", o.sort,
                      "order the rows by a field of the records: lower, upper, "
                      "n, layer, head, sample, seconds, ...; numbers from the "
-                     "largest down, words from A to Z; lower:asc and "
-                     "lower:desc say which")
+                     "largest to the smallest, words from A to Z; lower:asc "
+                     "and lower:desc choose the direction")
           ->type_name("FIELD")
           ->excludes(app.get_option("--json"))
           ->group(group);
   only(sort, names);
   app.add_option("--top", o.top,
-                 "only so many rows, the largest first unless --sort says "
-                 "otherwise")
+                 "show only K rows, those with the largest numbers unless "
+                 "--sort says otherwise")
       ->transform(whole_number(1, Index{1} << 40))
       ->type_name("K")
       ->excludes(app.get_option("--json"))
