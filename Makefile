@@ -6,8 +6,11 @@ SOURCES := $(shell git ls-files '*.h' '*.cpp' '*.js' 2>/dev/null)
 
 FUZZ_SECONDS ?= 60
 PREFIX ?= /usr/local
+# LIPSCOPE_WERROR=ON makes warnings errors, as .ci/run does
+CONFIGURE := cmake --preset release $(if $(LIPSCOPE_WERROR),-DLIPSCOPE_WERROR=$(LIPSCOPE_WERROR))
 
-.PHONY: help setup test-setup release install quickstart picture check bench format format-check layers asan fuzz campaign clean
+.PHONY: help setup test-setup bench-setup program release install quickstart picture check bench format \
+  format-check layers asan fuzz campaign clean
 
 help:
 	@echo 'make quickstart   install what is missing, build, audit MiniLM: report.html'
@@ -25,26 +28,33 @@ setup:
 test-setup:
 	@tools/install-packages --tests
 
-release: setup
-	@cmake --preset release
+bench-setup:
+	@tools/install-packages --bench
+
+# The library and the program alone: no package of the tests is needed. A build
+# folder that is there keeps its settings, so that no test is compiled twice.
+program: setup
+	@test -e build/release/build.ninja || $(CONFIGURE) -DLIPSCOPE_TESTS=OFF
+	@cmake --build --preset release --target lipscope lipscope_cli
+
+release: test-setup
+	@$(CONFIGURE)
 	@cmake --build --preset release
 
-install: release
+install: program
 	@cmake --install build/release --prefix $(PREFIX)
 
-quickstart: setup
+quickstart: program
 	@command -v npm >/dev/null || tools/install-packages npm || true
-	@cmake --preset release
-	@cmake --build --preset release --target lipscope_cli
 	@tools/quickstart $(PROGRAM)
 
-check: test-setup release format-check layers
+check: release format-check layers
 	@ctest --preset release --label-exclude slow -j2
 	@ctest --preset release --label-regex slow -j2
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=2
 	@echo 'make check: all tests passed'
 
-asan: setup
+asan: test-setup
 	@cmake --preset asan
 	@cmake --build --preset asan
 	@ctest --preset asan -j2
@@ -58,16 +68,16 @@ fuzz: test-setup
 picture: test-setup quickstart
 	@python3 tests/page/picture.py report.html docs/report.png
 
-bench: setup
-	@cmake --preset release
+bench: program bench-setup
+	@cmake -DLIPSCOPE_BENCH=ON build/release
 	@cmake --build --preset release --target benches
 	@tools/bench build/release
 
 # a million adversarial cases for the bounds, on one core; killed, it goes on
 CAMPAIGN_CASES ?= 1000000
 CAMPAIGN_SEED ?= 1
-campaign: setup
-	@cmake --preset release
+campaign: test-setup
+	@$(CONFIGURE)
 	@cmake --build --preset release --target campaign
 	@nice -n 19 build/release/tests/campaign --cases $(CAMPAIGN_CASES) --seed $(CAMPAIGN_SEED) \
 	  --out build/campaign-$(CAMPAIGN_SEED).jsonl
@@ -78,7 +88,7 @@ format: test-setup
 format-check: test-setup
 	@clang-format --dry-run --Werror $(SOURCES)
 
-layers: setup
+layers: test-setup
 	@python3 tools/check_layers.py
 
 clean:
