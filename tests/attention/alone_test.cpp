@@ -10,7 +10,7 @@
 #include "tests/support/layers.h"
 
 namespace lipscope {
-namespace {
+namespace alone_test {
 
 using test::LayerCase;
 
@@ -164,5 +164,5 @@ TEST(AttentionMemory, ChangesNoBit) {
     }
 }
 
-}  // namespace
+}  // namespace alone_test
 }  // namespace lipscope

@@ -8,7 +8,7 @@
 #include "tests/support/tolerance.h"
 
 namespace lipscope {
-namespace {
+namespace layer_norm_test {
 
 double relative(const Matrix& a, const Matrix& b) {
   return (a - b).norm() / b.norm();
@@ -124,5 +124,5 @@ TEST(LayerNorm, RefusesWhatDoesNotFit) {
   EXPECT_THROW(LayerNorm<double>{w}, std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace layer_norm_test
 }  // namespace lipscope

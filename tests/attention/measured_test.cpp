@@ -8,7 +8,7 @@
 #include "tests/support/layers.h"
 
 namespace lipscope {
-namespace {
+namespace measured_test {
 
 using test::LayerCase;
 
@@ -170,5 +170,5 @@ TEST(MeasuredLayer, HasTheSameBitsForAnyNumberOfThreads) {
   EXPECT_EQ(one.steps, two.steps);
 }
 
-}  // namespace
+}  // namespace measured_test
 }  // namespace lipscope

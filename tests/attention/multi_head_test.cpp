@@ -9,7 +9,7 @@
 #include "tests/support/tolerance.h"
 
 namespace lipscope {
-namespace {
+namespace multi_head_test {
 
 using test::LayerCase;
 
@@ -358,5 +358,5 @@ TEST(MultiHeadAttention, RefusesWhatDoesNotFit) {
                std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace multi_head_test
 }  // namespace lipscope

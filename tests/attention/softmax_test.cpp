@@ -9,7 +9,7 @@
 #include "tests/support/shared_files.h"
 
 namespace lipscope {
-namespace {
+namespace softmax_test {
 
 TEST(SoftmaxRows, IsTheFormulaWorkedByHand) {
   const Matrix s = (Matrix(2, 2) << 0, std::log(3.0), 5, 5).finished();
@@ -72,5 +72,5 @@ TEST(SoftmaxDerivative, IsDiagMinusOuterProduct) {
   EXPECT_LT((softmax_derivative(p, t) - expected).norm(), 1e-15);
 }
 
-}  // namespace
+}  // namespace softmax_test
 }  // namespace lipscope

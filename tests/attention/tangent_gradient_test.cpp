@@ -9,7 +9,7 @@
 #include "tests/support/layers.h"
 
 namespace lipscope {
-namespace {
+namespace tangent_gradient_test {
 
 // ⟨u, J(x) v⟩ from the closed form, which shares nothing with what is tested
 double bilinear(const test::LayerCase& c, const AttentionWeights& w,
@@ -101,5 +101,5 @@ TEST(TangentGradient, RefusesDirectionsOfTheWrongSize) {
                std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace tangent_gradient_test
 }  // namespace lipscope

@@ -9,7 +9,7 @@
 #include "lipscope/core/rng.h"
 
 namespace lipscope {
-namespace {
+namespace theory_values_test {
 
 Matrix scalar(double a) { return Matrix::Constant(1, 1, a); }
 
@@ -184,5 +184,5 @@ TEST(L2Untied, TiedButWithoutTheFactorGrowsAlongTheNullSpaceOfQ) {
   EXPECT_NEAR(kept(1e4) / kept(1e3), 1, 1e-6);
 }
 
-}  // namespace
+}  // namespace theory_values_test
 }  // namespace lipscope

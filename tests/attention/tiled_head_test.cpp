@@ -7,7 +7,7 @@
 #include "tests/support/tolerance.h"
 
 namespace lipscope {
-namespace {
+namespace tiled_head_test {
 
 template <class Real>
 HeadFeatures<Real> random_features(Index n, Index k, Index w, int seed) {
@@ -101,5 +101,5 @@ TEST(TiledHead, KeepsHalfUnderACausalMask) {
   EXPECT_LT(causal, 0.52 * none);
 }
 
-}  // namespace
+}  // namespace tiled_head_test
 }  // namespace lipscope

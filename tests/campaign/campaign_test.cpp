@@ -11,7 +11,7 @@
 #include "tests/cli/program.h"
 
 namespace lipscope {
-namespace {
+namespace campaign_test {
 
 using campaign::Claim;
 using campaign::examine;
@@ -201,5 +201,5 @@ TEST(CampaignProgram, StopsAtAViolationAndNamesTheCase) {
       4);
 }
 
-}  // namespace
+}  // namespace campaign_test
 }  // namespace lipscope

@@ -12,7 +12,7 @@
 #include "tests/support/shared_files.h"
 
 namespace lipscope {
-namespace {
+namespace alone_test {
 
 using nlohmann::json;
 
@@ -83,5 +83,5 @@ TEST(Windows, OfMiniLMAreMeasuredAsIfEachWereAlone) {
             answers(source + " --lengths 16 --samples 1", 16, 0));
 }
 
-}  // namespace
+}  // namespace alone_test
 }  // namespace lipscope

@@ -10,7 +10,7 @@
 #include "tests/support/shared_files.h"
 
 namespace lipscope {
-namespace {
+namespace bound_slow_test {
 
 using test::json_lines;
 using test::Outcome;
@@ -80,5 +80,5 @@ TEST(BoundsOfGpt2, AllHeadsTakeLessThanAMinute) {
   EXPECT_LT(seconds.count(), 60.0);
 }
 
-}  // namespace
+}  // namespace bound_slow_test
 }  // namespace lipscope

@@ -11,7 +11,7 @@
 #include "tests/model/folders.h"
 
 namespace lipscope {
-namespace {
+namespace bound_table_test {
 
 using Names = std::vector<std::string>;
 
@@ -212,5 +212,5 @@ TEST(BoundOfTiedL2, StandsAboveWhatIsSearchedInTheTokenNorm) {
   EXPECT_GT(closest, 0.75);
 }
 
-}  // namespace
+}  // namespace bound_table_test
 }  // namespace lipscope

@@ -11,7 +11,7 @@
 #include "tests/model/folders.h"
 
 namespace lipscope {
-namespace {
+namespace bound_test {
 
 using test::expect_refusal;
 using test::json_lines;
@@ -302,5 +302,5 @@ INSTANTIATE_TEST_SUITE_P(Architectures, BoundModel,
                          testing::Values(Architecture::gpt2, Architecture::bert,
                                          Architecture::llama));
 
-}  // namespace
+}  // namespace bound_test
 }  // namespace lipscope

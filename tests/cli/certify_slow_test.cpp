@@ -9,7 +9,7 @@
 #include "tests/cli/program.h"
 
 namespace lipscope::test {
-namespace {
+namespace certify_slow_test {
 
 TEST(CertifySlow, NoAttackIsNearerThanAThousandRadii) {
   const Folder folder;
@@ -54,5 +54,5 @@ TEST(CertifySlow, NoAttackIsNearerThanAThousandRadii) {
   }
 }
 
-}  // namespace
+}  // namespace certify_slow_test
 }  // namespace lipscope::test

@@ -7,7 +7,7 @@
 #include "tests/cli/program.h"
 
 namespace lipscope::test {
-namespace {
+namespace certify_test {
 
 // a text, and small models that read a little of it
 class Certify : public testing::Test {
@@ -162,5 +162,5 @@ TEST_F(Certify, RefusesByName) {
   EXPECT_EQ(lipscope(command("l2", "--radii 0.1,-1")).code, 2);
 }
 
-}  // namespace
+}  // namespace certify_test
 }  // namespace lipscope::test

@@ -6,7 +6,7 @@
 #include "tests/cli/terminal.h"
 
 namespace lipscope {
-namespace {
+namespace command_line_test {
 
 using test::expect_refusal;
 using test::Folder;
@@ -131,5 +131,5 @@ TEST(Completion, KnowsEveryCommandInBothShells) {
   }
 }
 
-}  // namespace
+}  // namespace command_line_test
 }  // namespace lipscope

@@ -12,7 +12,7 @@
 #include "tests/io/test_files.h"
 
 namespace lipscope {
-namespace {
+namespace hostile_records_slow_test {
 
 using nlohmann::ordered_json;
 
@@ -110,5 +110,5 @@ INSTANTIATE_TEST_SUITE_P(
         "certify TRAINED --text TEXT --positions 2 --iterations 2",
         "reproduce dot-product-unbounded"));
 
-}  // namespace
+}  // namespace hostile_records_slow_test
 }  // namespace lipscope

@@ -20,7 +20,7 @@
 #include "tests/cli/program.h"
 
 namespace lipscope {
-namespace {
+namespace hostile_test {
 
 namespace fs = std::filesystem;
 
@@ -201,5 +201,5 @@ TEST(HostileCases, AreForcedOnlyWhereNothingIsRead) {
   EXPECT_EQ(test::contents(records), kept);
 }
 
-}  // namespace
+}  // namespace hostile_test
 }  // namespace lipscope

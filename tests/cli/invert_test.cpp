@@ -6,7 +6,7 @@
 #include "tests/cli/program.h"
 
 namespace lipscope {
-namespace {
+namespace invert_test {
 
 using nlohmann::json;
 using test::expect_refusal;
@@ -172,5 +172,5 @@ TEST(InvertCommand, RefusesWhatCannotBe) {
                  {"/no/such/y.npy"});
 }
 
-}  // namespace
+}  // namespace invert_test
 }  // namespace lipscope

@@ -7,7 +7,7 @@
 #include "lipscope/record/record.h"
 
 namespace lipscope::cli {
-namespace {
+namespace key_test {
 
 std::string key(const Record& r) { return key_of(to_json(r)); }
 
@@ -174,5 +174,5 @@ TEST(Fingerprint, OfAModelHasWhatChangesItsNumbers) {
   EXPECT_TRUE(differs([](ModelConfig& c) { c.positions = 256; }));
 }
 
-}  // namespace
+}  // namespace key_test
 }  // namespace lipscope::cli

@@ -12,7 +12,7 @@
 #include "tests/cli/program.h"
 
 namespace lipscope::test {
-namespace {
+namespace kills_slow_test {
 
 using nlohmann::json;
 
@@ -194,5 +194,5 @@ TEST_F(Kills, TrainEndsWithTheSameWeights) {
   survives_kills(work, 4);
 }
 
-}  // namespace
+}  // namespace kills_slow_test
 }  // namespace lipscope::test

@@ -5,7 +5,7 @@
 #include "tests/cli/program.h"
 
 namespace lipscope {
-namespace {
+namespace likely_test {
 
 // how many records have both, and in how many the certain one is the smaller
 struct Seen {
@@ -68,5 +68,5 @@ TEST(LikelyBound, StandsAboveNoCertainOneInAnyCommand) {
   EXPECT_GE(both, 8);
 }
 
-}  // namespace
+}  // namespace likely_test
 }  // namespace lipscope

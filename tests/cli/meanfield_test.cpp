@@ -11,7 +11,7 @@
 #include "tests/transport/measures.h"
 
 namespace lipscope {
-namespace {
+namespace meanfield_test {
 
 using test::expect_refusal;
 using test::Folder;
@@ -186,5 +186,5 @@ TEST_F(Meanfield, RefusesWhatIsNoMeasure) {
                  {"--map block"});
 }
 
-}  // namespace
+}  // namespace meanfield_test
 }  // namespace lipscope

@@ -8,7 +8,7 @@
 #include "tests/cli/program.h"
 
 namespace lipscope {
-namespace {
+namespace measure_slow_test {
 
 using test::json_lines;
 using test::Outcome;
@@ -48,5 +48,5 @@ TEST(MeasureAtScale, EnclosesALayerOfTheSizeOfGpt2) {
   EXPECT_LE(record["steps"], 120);
 }
 
-}  // namespace
+}  // namespace measure_slow_test
 }  // namespace lipscope

@@ -14,7 +14,7 @@
 #include "tests/support/layers.h"
 
 namespace lipscope {
-namespace {
+namespace measure_test {
 
 using test::expect_refusal;
 using test::Folder;
@@ -478,5 +478,5 @@ TEST_F(Measure, EndsWithCode4WhereBelowExceedsAbove) {
       << run.err;
 }
 
-}  // namespace
+}  // namespace measure_test
 }  // namespace lipscope

@@ -8,7 +8,7 @@
 #include "tests/cli/program.h"
 
 namespace lipscope::test {
-namespace {
+namespace median_test {
 
 // the two middle ones of an even number of records, as they are in the file
 std::pair<double, double> middle(const std::string& file, const char* field) {
@@ -62,5 +62,5 @@ TEST(MedianOfATable, OfCertifiedRadiiIsThatOfTheRadiiNotOfTheirLogarithms) {
   }
 }
 
-}  // namespace
+}  // namespace median_test
 }  // namespace lipscope::test

@@ -14,7 +14,7 @@
 #include "tests/model/folders.h"
 
 namespace lipscope {
-namespace {
+namespace model_test {
 
 using test::expect_refusal;
 using test::json_lines;
@@ -294,5 +294,5 @@ TEST_F(MeasureModel, RefusesSharesOfAnotherNorm) {
                  2, {"--tokens", "norm inf"});
 }
 
-}  // namespace
+}  // namespace model_test
 }  // namespace lipscope

@@ -17,7 +17,7 @@
 #include "tests/model/folders.h"
 
 namespace lipscope::test {
-namespace {
+namespace options_slow_test {
 
 using nlohmann::json;
 using nlohmann::ordered_json;
@@ -272,5 +272,5 @@ TEST_F(Options, OfEvalAreInItsAnswer) {
   }
 }
 
-}  // namespace
+}  // namespace options_slow_test
 }  // namespace lipscope::test

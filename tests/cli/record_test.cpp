@@ -7,7 +7,7 @@
 #include "lipscope/core/errors.h"
 
 namespace lipscope::cli {
-namespace {
+namespace record_test {
 
 TEST(Record, IsInconsistentWhenBelowExceedsAbove) {
   Record r;
@@ -63,5 +63,5 @@ TEST(Record, RefusesANumberThatIsNotFinite) {
   EXPECT_THROW(to_json(r), RunError);
 }
 
-}  // namespace
+}  // namespace record_test
 }  // namespace lipscope::cli

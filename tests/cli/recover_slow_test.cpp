@@ -5,7 +5,7 @@
 #include "tests/cli/program.h"
 
 namespace lipscope::test {
-namespace {
+namespace recover_slow_test {
 
 TEST(InvertCommand, RecoversAPassageExactly) {
   const Folder folder;
@@ -47,5 +47,5 @@ TEST(InvertCommand, RecoversAPassageExactly) {
   }
 }
 
-}  // namespace
+}  // namespace recover_slow_test
 }  // namespace lipscope::test

@@ -9,7 +9,7 @@
 #include "tests/cli/program.h"
 
 namespace lipscope {
-namespace {
+namespace report_test {
 
 using test::contents;
 using test::expect_refusal;
@@ -76,5 +76,5 @@ TEST(TokenShares, AreSquaresAndNothingWhereNothingComesOut) {
   EXPECT_THROW(audit::token_shares({}, 3, m), std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace report_test
 }  // namespace lipscope

@@ -7,7 +7,7 @@
 #include "tests/support/shared_files.h"
 
 namespace lipscope {
-namespace {
+namespace reproduce_slow_test {
 
 using nlohmann::json;
 using test::reproduced;
@@ -181,5 +181,5 @@ TEST(Reproduce, ANormLayerBoundsHeadsOfMiniLm) {
   EXPECT_EQ(layers, 3);
 }
 
-}  // namespace
+}  // namespace reproduce_slow_test
 }  // namespace lipscope

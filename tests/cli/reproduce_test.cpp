@@ -5,7 +5,7 @@
 #include "tests/cli/reproduced.h"
 
 namespace lipscope {
-namespace {
+namespace reproduce_test {
 
 using nlohmann::json;
 using test::expect_refusal;
@@ -240,5 +240,5 @@ TEST(ReproduceCommand, ResumesAndPrintsTheSameTable) {
   EXPECT_NE(first.out.find("own_meanfield"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace reproduce_test
 }  // namespace lipscope

@@ -11,7 +11,7 @@
 #include "tests/model/folders.h"
 
 namespace lipscope {
-namespace {
+namespace resume_test {
 
 using nlohmann::json;
 using test::contents;
@@ -293,5 +293,5 @@ TEST_F(Resume, ReportAndCompareReadRecordsWithoutAnInput) {
   EXPECT_EQ(lines().size(), 4u);
 }
 
-}  // namespace
+}  // namespace resume_test
 }  // namespace lipscope

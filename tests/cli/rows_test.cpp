@@ -5,7 +5,7 @@
 #include "tests/cli/program.h"
 
 namespace lipscope {
-namespace {
+namespace rows_test {
 
 using test::expect_refusal;
 using test::Folder;
@@ -151,5 +151,5 @@ TEST(Rows, OfASearchSayItsBudgetAndWhatWasCut) {
   }
 }
 
-}  // namespace
+}  // namespace rows_test
 }  // namespace lipscope

@@ -5,7 +5,7 @@
 #include "tests/cli/program.h"
 
 namespace lipscope {
-namespace {
+namespace search_test {
 
 using test::expect_refusal;
 using test::Folder;
@@ -125,5 +125,5 @@ TEST(SearchCommand, RefusesWhatItCannotAnswer) {
                  2, {"one search"});
 }
 
-}  // namespace
+}  // namespace search_test
 }  // namespace lipscope

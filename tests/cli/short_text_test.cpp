@@ -5,7 +5,7 @@
 #include "tests/model/folders.h"
 
 namespace lipscope {
-namespace {
+namespace short_text_test {
 
 using test::expect_refusal;
 using test::json_lines;
@@ -119,5 +119,5 @@ TEST_F(ShortText, AFolderWithAttentionAloneNamesWhatWorks) {
     EXPECT_EQ(test::lipscope(works + " --layers 0").code, 0) << works;
 }
 
-}  // namespace
+}  // namespace short_text_test
 }  // namespace lipscope

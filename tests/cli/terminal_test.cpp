@@ -7,7 +7,7 @@
 #include "lipscope/report/wrap.h"
 
 namespace lipscope {
-namespace {
+namespace terminal_test {
 
 using test::Folder;
 using test::json_lines;
@@ -254,5 +254,5 @@ TEST_F(Terminal, TrainGoesOnFromWhereCtrlCStoppedIt) {
             test::contents(folder / "whole/model.safetensors"));
 }
 
-}  // namespace
+}  // namespace terminal_test
 }  // namespace lipscope

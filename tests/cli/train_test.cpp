@@ -8,7 +8,7 @@
 #include "tests/cli/program.h"
 
 namespace lipscope::test {
-namespace {
+namespace train_test {
 
 const std::string sizes =
     " --width 8 --heads 2 --context 8 --batch 2 --eval-every 5 --threads 1 "
@@ -260,5 +260,5 @@ TEST(Train, PromisesNothingItCannotKeep) {
   EXPECT_EQ(lipscope(train + " --spectral-norm --steps 3").code, 0);
 }
 
-}  // namespace
+}  // namespace train_test
 }  // namespace lipscope::test

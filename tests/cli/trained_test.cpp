@@ -5,7 +5,7 @@
 #include "tests/cli/program.h"
 
 namespace lipscope::test {
-namespace {
+namespace trained_test {
 
 // a folder of this mixer, trained for a moment, and its text
 struct Trained {
@@ -162,5 +162,5 @@ TEST(TrainedFolder, SaysWhatItCannotDo) {
                  {"other.txt", "does not know the character U+005A"});
 }
 
-}  // namespace
+}  // namespace trained_test
 }  // namespace lipscope::test

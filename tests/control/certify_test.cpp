@@ -11,7 +11,7 @@
 #include "lipscope/operators/compose.h"
 
 namespace lipscope {
-namespace {
+namespace certify_test {
 
 // three characters over two features: (1, 0), (0, 1), (−1, 0)
 Matrix three_characters() {
@@ -179,5 +179,5 @@ TEST(Attack, IsAsNearAsADenseSearch) {
   }
 }
 
-}  // namespace
+}  // namespace certify_test
 }  // namespace lipscope

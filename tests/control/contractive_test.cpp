@@ -12,7 +12,7 @@
 #include "tests/support/layers.h"
 
 namespace lipscope {
-namespace {
+namespace contractive_test {
 
 AttentionWeights unit_weights() {
   AttentionWeights w;
@@ -190,5 +190,5 @@ TEST(SpectralCap, BringsTheNormToTheCapAndLeavesSmallOnesAlone) {
   EXPECT_THROW(spectral_cap(w, 0.0), std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace contractive_test
 }  // namespace lipscope

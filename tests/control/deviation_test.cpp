@@ -9,7 +9,7 @@
 #include "tests/support/stack_map.h"
 
 namespace lipscope {
-namespace {
+namespace deviation_test {
 
 Matrix scalar(double a) { return Matrix::Constant(1, 1, a); }
 
@@ -160,5 +160,5 @@ TEST(Deviation, SaysNothingOfUntiedL2) {
   EXPECT_EQ(deviation.name(), "");
 }
 
-}  // namespace
+}  // namespace deviation_test
 }  // namespace lipscope

@@ -8,7 +8,7 @@
 #include "tests/support/layers.h"
 
 namespace lipscope {
-namespace {
+namespace invert_test {
 
 // x ↦ xA for each token: the iteration is a Neumann series
 class Linear final : public Map<double> {
@@ -207,5 +207,5 @@ TEST(InvertStack, EndsWhereABlockDiverges) {
   EXPECT_FALSE(r.error_bound);
 }
 
-}  // namespace
+}  // namespace invert_test
 }  // namespace lipscope

@@ -9,7 +9,7 @@
 #include "tests/support/layers.h"
 
 namespace lipscope {
-namespace {
+namespace log_det_test {
 
 class Dense final : public LinearOperator<double> {
  public:
@@ -112,5 +112,5 @@ TEST(LogDet, RefusesWhatHasNoSeries) {
                RunError);
 }
 
-}  // namespace
+}  // namespace log_det_test
 }  // namespace lipscope

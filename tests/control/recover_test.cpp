@@ -8,7 +8,7 @@
 #include "lipscope/spectral/inf_norm.h"
 
 namespace lipscope {
-namespace {
+namespace recover_test {
 
 Model little(std::optional<double> contraction, Mixer mixer) {
   return random_model(model_config({.mixer = mixer,
@@ -126,5 +126,5 @@ TEST(StorageRounding, IsHalfTheDistanceOfNeighbours) {
   EXPECT_LE((f - x).cwiseAbs().maxCoeff(), storage_rounding(f));
 }
 
-}  // namespace
+}  // namespace recover_test
 }  // namespace lipscope

@@ -9,7 +9,7 @@
 #include "lipscope/spectral/dense.h"
 
 namespace lipscope {
-namespace {
+namespace spectral_trim_test {
 
 Matrix orthogonal(Index n, Rng rng) {
   return Eigen::HouseholderQR<Matrix>(gaussian(n, n, rng)).householderQ();
@@ -46,5 +46,5 @@ TEST(SpectralTrim, RefusesMoreThanKeepsTheOrder) {
                std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace spectral_trim_test
 }  // namespace lipscope

@@ -11,7 +11,7 @@
 #include "tests/support/stack_map.h"
 
 namespace lipscope {
-namespace {
+namespace stack_constant_test {
 
 Matrix scalar(double a) { return Matrix::Constant(1, 1, a); }
 
@@ -208,5 +208,5 @@ TEST(StackConstant, IsNeverBelowWhatIsReached) {
       }
 }
 
-}  // namespace
+}  // namespace stack_constant_test
 }  // namespace lipscope

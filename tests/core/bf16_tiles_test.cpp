@@ -10,7 +10,7 @@
 #include "lipscope/core/rng.h"
 
 namespace lipscope {
-namespace {
+namespace bf16_tiles_test {
 
 using bf16_tiles::Parts;
 
@@ -169,5 +169,5 @@ TEST(RightFactor, LongSumsHaveTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
-}  // namespace
+}  // namespace bf16_tiles_test
 }  // namespace lipscope

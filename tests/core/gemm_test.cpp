@@ -6,7 +6,7 @@
 #include "tests/support/tolerance.h"
 
 namespace lipscope {
-namespace {
+namespace gemm_test {
 
 template <class Real>
 class Gemm : public testing::Test {
@@ -92,5 +92,5 @@ TYPED_TEST(Gemm, RefusesShapesThatDoNotFit) {
   EXPECT_THROW(gemm(as_is(a), as_is(b), view(c)), std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace gemm_test
 }  // namespace lipscope

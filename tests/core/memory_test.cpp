@@ -10,7 +10,7 @@
 #include "lipscope/core/errors.h"
 
 namespace lipscope {
-namespace {
+namespace memory_test {
 
 TEST(Memory, IsWrittenAsPeopleDo) {
   EXPECT_EQ(bytes_text(17), "17 bytes");
@@ -57,5 +57,5 @@ TEST(Memory, KnowsTheLimitOnAddresses) {
   EXPECT_EQ(status, 0);
 }
 
-}  // namespace
+}  // namespace memory_test
 }  // namespace lipscope

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace lipscope {
-namespace {
+namespace nearest_word_test {
 
 TEST(EditDistance, CountsSlips) {
   EXPECT_EQ(edit_distance("", ""), 0u);
@@ -28,5 +28,5 @@ TEST(NearestWord, IsWhatWasProbablyMeant) {
   EXPECT_EQ(did_you_mean("wobble", words), "");
 }
 
-}  // namespace
+}  // namespace nearest_word_test
 }  // namespace lipscope

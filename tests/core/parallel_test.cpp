@@ -8,7 +8,7 @@
 #include <vector>
 
 namespace lipscope {
-namespace {
+namespace parallel_test {
 
 TEST(ParallelFor, CallsEveryTaskOnce) {
   std::vector<std::atomic<int>> calls(1000);
@@ -50,5 +50,5 @@ TEST(OneThread, RestoresWhatWasThere) {
   EXPECT_EQ(omp_get_max_threads(), before);
 }
 
-}  // namespace
+}  // namespace parallel_test
 }  // namespace lipscope

@@ -5,7 +5,7 @@
 #include <cmath>
 
 namespace lipscope {
-namespace {
+namespace rng_test {
 
 TEST(Rng, GivesTheSameNumbersOnEveryMachine) {
   // worked out with an independent implementation of SplitMix64 seeding and
@@ -57,5 +57,5 @@ TEST(RandomDirection, HasLengthOne) {
   EXPECT_NEAR(random_direction(1000, Rng(3)).norm(), 1.0, 1e-14);
 }
 
-}  // namespace
+}  // namespace rng_test
 }  // namespace lipscope

@@ -12,7 +12,7 @@
 #include "lipscope/core/rng.h"
 
 namespace lipscope {
-namespace {
+namespace row_independence_test {
 
 enum class Way { prepared, cut };
 
@@ -135,5 +135,5 @@ TEST(Gemm, HasTheSameBitsWhereverTheFactorsStand) {
           }
 }
 
-}  // namespace
+}  // namespace row_independence_test
 }  // namespace lipscope

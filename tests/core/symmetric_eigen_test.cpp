@@ -5,7 +5,7 @@
 #include "lipscope/core/rng.h"
 
 namespace lipscope {
-namespace {
+namespace symmetric_eigen_test {
 
 TEST(SymmetricEigen, PutsTheMatrixTogetherAgain) {
   const Matrix half = gaussian(7, 7, Rng(1));
@@ -28,5 +28,5 @@ TEST(SymmetricEigen, ReadsTheLowerTriangle) {
   EXPECT_NEAR(symmetric_eigenvalues(a)[1], 3.0, 1e-15);
 }
 
-}  // namespace
+}  // namespace symmetric_eigen_test
 }  // namespace lipscope

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace lipscope {
-namespace {
+namespace visible_text_test {
 
 TEST(VisibleText, LeavesWhatPeopleReadAsItIs) {
   for (const char* plain :
@@ -48,5 +48,5 @@ TEST(VisibleText, OfALineHasNoOtherLines) {
   EXPECT_EQ(visible_line("\x1b[2J\n"), "\\x1b[2J\\n");
 }
 
-}  // namespace
+}  // namespace visible_text_test
 }  // namespace lipscope

@@ -10,7 +10,7 @@
 #include "lipscope/spectral/dense.h"
 
 namespace lipscope {
-namespace {
+namespace castin_real_test {
 
 struct Kept {
   std::map<std::string, std::vector<Row>> rows;  // by figure
@@ -107,5 +107,5 @@ INSTANTIATE_TEST_SUITE_P(Architectures, CastinReal,
                          testing::Values(Architecture::bert,
                                          Architecture::gpt2));
 
-}  // namespace
+}  // namespace castin_real_test
 }  // namespace lipscope

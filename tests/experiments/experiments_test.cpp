@@ -6,7 +6,7 @@
 #include "lipscope/experiments/experiment.h"
 
 namespace lipscope {
-namespace {
+namespace experiments_test {
 
 // the questions of an experiment, none of them answered
 std::vector<std::pair<std::string, Row>> questions(const Experiment& e,
@@ -53,5 +53,5 @@ TEST(Experiments, InFullAskForNoLess) {
     EXPECT_GE(questions(e, true).size(), questions(e, false).size()) << e.name;
 }
 
-}  // namespace
+}  // namespace experiments_test
 }  // namespace lipscope

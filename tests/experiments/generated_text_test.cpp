@@ -6,7 +6,7 @@
 #include <set>
 
 namespace lipscope {
-namespace {
+namespace generated_text_test {
 
 TEST(GeneratedText, IsTheSameForTheSameSeedAndGrowsAtItsEnd) {
   const std::string text = generated_text(5000, 3);
@@ -34,5 +34,5 @@ TEST(GeneratedText, HasVerbsThatAgreeAcrossAClause) {
   EXPECT_GT(seen, 10);
 }
 
-}  // namespace
+}  // namespace generated_text_test
 }  // namespace lipscope

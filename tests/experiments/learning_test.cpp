@@ -9,7 +9,7 @@
 #include "lipscope/experiments/generated_text.h"
 
 namespace lipscope {
-namespace {
+namespace learning_test {
 
 Corpus corpus() { return corpus_of(generated_text(2000), 8, "text"); }
 
@@ -168,5 +168,5 @@ TEST(KimCharlm, RefusesATextThatIsTooShort) {
                InputError);
 }
 
-}  // namespace
+}  // namespace learning_test
 }  // namespace lipscope

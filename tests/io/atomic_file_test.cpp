@@ -11,7 +11,7 @@
 #include "tests/io/test_files.h"
 
 namespace lipscope {
-namespace {
+namespace atomic_file_test {
 
 std::span<const std::byte> bytes(std::string_view text) {
   return std::as_bytes(std::span(text));
@@ -124,5 +124,5 @@ TEST_F(AtomicFileTest, RefusesAPathWhereNoFileCanBe) {
   EXPECT_THROW(AtomicFile(""), InputError);
 }
 
-}  // namespace
+}  // namespace atomic_file_test
 }  // namespace lipscope

@@ -14,7 +14,7 @@
 #include "tests/io/test_files.h"
 
 namespace lipscope {
-namespace {
+namespace journal_test {
 
 using nlohmann::ordered_json;
 using Mode = Journal::Mode;
@@ -316,5 +316,5 @@ TEST_F(JournalTest, IsNotReadWhereItIsNone) {
   EXPECT_NE(message.find("line 2"), message.npos) << message;
 }
 
-}  // namespace
+}  // namespace journal_test
 }  // namespace lipscope

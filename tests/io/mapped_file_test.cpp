@@ -11,7 +11,7 @@
 #include "tests/io/test_files.h"
 
 namespace lipscope {
-namespace {
+namespace mapped_file_test {
 
 std::string_view text(const MappedFile& file) {
   return {reinterpret_cast<const char*>(file.bytes().data()),
@@ -70,5 +70,5 @@ TEST_F(MappedFileTest, RefusesAFileThatMayNotBeRead) {
   EXPECT_THROW(MappedFile(folder / "a"), InputError);
 }
 
-}  // namespace
+}  // namespace mapped_file_test
 }  // namespace lipscope

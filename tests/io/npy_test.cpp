@@ -11,7 +11,7 @@
 #include "tests/io/test_files.h"
 
 namespace lipscope {
-namespace {
+namespace npy_test {
 
 // A file as NumPy lays it out, header as given.
 std::string npy(int version, const std::string& header,
@@ -233,5 +233,5 @@ TEST_F(Npy, NoDamagedByteDoesMoreThanChangeANumberOrBeRefused) {
     }
 }
 
-}  // namespace
+}  // namespace npy_test
 }  // namespace lipscope

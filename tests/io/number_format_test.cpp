@@ -11,7 +11,7 @@
 #include "tests/io/test_files.h"
 
 namespace lipscope {
-namespace {
+namespace number_format_test {
 
 double number(NumberFormat format, std::uint16_t bits) {
   return number_at(std::as_bytes(std::span(&bits, 1)), format, 0);
@@ -76,5 +76,5 @@ TEST(FirstNonFinite, IsTheFirstInRowOrder) {
   EXPECT_EQ(first_non_finite(Matrix(0, 3)), std::nullopt);
 }
 
-}  // namespace
+}  // namespace number_format_test
 }  // namespace lipscope

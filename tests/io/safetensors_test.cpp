@@ -15,7 +15,7 @@
 #include "tests/support/tolerance.h"
 
 namespace lipscope {
-namespace {
+namespace safetensors_test {
 
 std::string safetensors(const std::string& header, const std::string& data) {
   return test::bytes_of(static_cast<std::uint64_t>(header.size())) + header +
@@ -509,5 +509,5 @@ TEST_F(Safetensors, OfRealModelsAreRead) {
               query.norm() * test::rounding<double>(query.size()));
 }
 
-}  // namespace
+}  // namespace safetensors_test
 }  // namespace lipscope

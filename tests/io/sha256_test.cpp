@@ -6,7 +6,7 @@
 #include "tests/io/test_files.h"
 
 namespace lipscope {
-namespace {
+namespace sha256_test {
 
 TEST(Sha256, OfTheExamplesOfFips180IsTheirs) {
   const test::TemporaryFolder folder;
@@ -35,5 +35,5 @@ TEST(Sha256, RefusesWhatIsNotAFile) {
   EXPECT_THROW(sha256_file(folder.path()), InputError);
 }
 
-}  // namespace
+}  // namespace sha256_test
 }  // namespace lipscope

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace lipscope {
-namespace {
+namespace tensor_shape_test {
 
 TEST(TensorShape, TakesTheProductOfItsLengths) {
   EXPECT_EQ(storage_size({3, 4}, 8), 96u);
@@ -24,5 +24,5 @@ TEST(TensorShape, IsShownAsAList) {
   EXPECT_EQ(to_string(TensorShape{}), "[]");
 }
 
-}  // namespace
+}  // namespace tensor_shape_test
 }  // namespace lipscope

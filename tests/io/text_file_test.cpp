@@ -7,7 +7,7 @@
 #include "tests/io/test_files.h"
 
 namespace lipscope {
-namespace {
+namespace text_file_test {
 
 class TextFileTest : public testing::Test {
  protected:
@@ -52,5 +52,5 @@ TEST_F(TextFileTest, RefusesWhatMayNeverBeginOrEnd) {
   EXPECT_TRUE(test::says(refusal(folder / "none"), {"/none", "No such file"}));
 }
 
-}  // namespace
+}  // namespace text_file_test
 }  // namespace lipscope

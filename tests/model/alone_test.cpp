@@ -14,7 +14,7 @@
 #include "tests/support/shared_files.h"
 
 namespace lipscope {
-namespace {
+namespace alone_test {
 
 std::vector<Index> some_ids(Index count, Index vocabulary) {
   std::vector<Index> ids;
@@ -116,5 +116,5 @@ TEST(StackedPassOfMiniLM, TreatsASequenceAsIfItWereAlone) {
   expect_each_as_if_alone<double>(model, 5);
 }
 
-}  // namespace
+}  // namespace alone_test
 }  // namespace lipscope

@@ -8,7 +8,7 @@
 #include "tests/model/folders.h"
 
 namespace lipscope {
-namespace {
+namespace config_test {
 
 using nlohmann::json;
 using test::message_of;
@@ -170,5 +170,5 @@ TEST(ModelConfig, RefusesNumbersThatMakeNoModel) {
         {"c.json", "JSON"}));
 }
 
-}  // namespace
+}  // namespace config_test
 }  // namespace lipscope

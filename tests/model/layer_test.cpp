@@ -10,7 +10,7 @@
 #include "tests/support/tolerance.h"
 
 namespace lipscope {
-namespace {
+namespace layer_test {
 
 double relative(const Matrix& a, const Matrix& b) {
   return (a - b).norm() / b.norm();
@@ -232,5 +232,5 @@ TEST(Layer, RefusesMapsItWasNotLoadedFor) {
                std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace layer_test
 }  // namespace lipscope

@@ -12,7 +12,7 @@
 #include "tests/spectral/known_operators.h"
 
 namespace lipscope {
-namespace {
+namespace minilm_slow_test {
 
 // central differences along every coordinate, many moved sequences at a time
 Matrix by_differences(const Map<double>& stacked, Index sequences,
@@ -83,5 +83,5 @@ INSTANTIATE_TEST_SUITE_P(Maps, MiniLMByDifferences,
 INSTANTIATE_TEST_SUITE_P(DISABLED_Minutes, MiniLMByDifferences,
                          testing::Values(MapName::model), name_in_tests);
 
-}  // namespace
+}  // namespace minilm_slow_test
 }  // namespace lipscope

@@ -6,7 +6,7 @@
 #include "tests/support/tolerance.h"
 
 namespace lipscope {
-namespace {
+namespace mlp_test {
 
 double relative(const Matrix& a, const Matrix& b) {
   return (a - b).norm() / b.norm();
@@ -165,5 +165,5 @@ TEST(Mlp, RefusesWhatDoesNotFit) {
   refuses([](MlpWeights& w) { w.down_bias = Vector::Ones(4); });
 }
 
-}  // namespace
+}  // namespace mlp_test
 }  // namespace lipscope

@@ -8,7 +8,7 @@
 #include "tests/model/folders.h"
 
 namespace lipscope {
-namespace {
+namespace model_test {
 
 using test::message_of;
 using test::says;
@@ -296,5 +296,5 @@ TEST(RandomModel, DependsOnItsSeedAlone) {
   EXPECT_THROW(random_model(bad, 1), std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace model_test
 }  // namespace lipscope

@@ -16,7 +16,7 @@
 #include "tests/model/folders.h"
 
 namespace lipscope {
-namespace {
+namespace pretrained_test {
 
 using nlohmann::json;
 
@@ -365,5 +365,5 @@ TEST_F(Gpt2AttentionOnly, ServesEveryHeadAndSaysWhatAPassWouldNeed) {
   }
 }
 
-}  // namespace
+}  // namespace pretrained_test
 }  // namespace lipscope

@@ -7,7 +7,7 @@
 #include "lipscope/operators/linear_operator.h"
 
 namespace lipscope {
-namespace {
+namespace check_test {
 
 // x ↦ x∘x, with a Jacobian and an adjoint that can be made wrong
 class Square final : public Map<double> {
@@ -64,5 +64,5 @@ TEST(AdjointDefect, SeesAWrongOne) {
   EXPECT_GT(adjoint_defect(*Square(2.0, 2.001).linearize(x), Rng(2)), 1e-5);
 }
 
-}  // namespace
+}  // namespace check_test
 }  // namespace lipscope

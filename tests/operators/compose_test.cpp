@@ -6,7 +6,7 @@
 #include "tests/support/layers.h"
 
 namespace lipscope {
-namespace {
+namespace compose_test {
 
 MapPtr<double> layer(std::uint64_t seed) {
   const test::LayerCase c{.heads = 2, .biases = true, .seed = seed};
@@ -82,5 +82,5 @@ TEST(Compose, RefusesPartsThatDoNotFit) {
   EXPECT_THROW((*batch(layer(1), 2))(x), std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace compose_test
 }  // namespace lipscope

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 namespace lipscope {
-namespace {
+namespace columns_test {
 
 using nlohmann::json;
 using nlohmann::ordered_json;
@@ -63,5 +63,5 @@ TEST(Columns, RefuseWhatIsNestedWithoutEnd) {
 
 TEST(Columns, OfNothingAreEmpty) { EXPECT_EQ(Columns().json(), "{}"); }
 
-}  // namespace
+}  // namespace columns_test
 }  // namespace lipscope

@@ -5,7 +5,7 @@
 #include <cmath>
 
 namespace lipscope {
-namespace {
+namespace findings_test {
 
 using nlohmann::ordered_json;
 
@@ -326,5 +326,5 @@ TEST(ReproducedFinding, SaysWhenThereIsNothingToHoldAgainst) {
             "these rows.");
 }
 
-}  // namespace
+}  // namespace findings_test
 }  // namespace lipscope

@@ -5,7 +5,7 @@
 #include <cmath>
 
 namespace lipscope {
-namespace {
+namespace growth_test {
 
 TEST(FitGrowth, RecoversAPowerLaw) {
   std::vector<GrowthPoint> points;
@@ -62,5 +62,5 @@ TEST(FitGrowth, NeedsFourLengths) {
   EXPECT_TRUE(fit_growth(points).has_value());
 }
 
-}  // namespace
+}  // namespace growth_test
 }  // namespace lipscope

@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 namespace lipscope {
-namespace {
+namespace median_test {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -47,5 +47,5 @@ TEST(Median, OfNothingIsRefused) {
   EXPECT_THROW(median_log10({}), std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace median_test
 }  // namespace lipscope

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 namespace lipscope {
-namespace {
+namespace page_test {
 
 using nlohmann::json;
 using nlohmann::ordered_json;
@@ -220,5 +220,5 @@ TEST(Page, SetsGrowthFitsApart) {
   EXPECT_EQ(data["growth"][1]["file"], 1);
 }
 
-}  // namespace
+}  // namespace page_test
 }  // namespace lipscope

@@ -5,7 +5,7 @@
 #include "lipscope/report/csv.h"
 
 namespace lipscope {
-namespace {
+namespace table_test {
 
 using nlohmann::ordered_json;
 
@@ -63,5 +63,5 @@ TEST(Csv, KeepsAllDigitsAndQuotesWhatItMust) {
   EXPECT_EQ(std::stod(text.substr(text.find('\n') + 1)), third);
 }
 
-}  // namespace
+}  // namespace table_test
 }  // namespace lipscope

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace lipscope {
-namespace {
+namespace wrap_test {
 
 TEST(DisplayWidth, CountsWhatATerminalShows) {
   EXPECT_EQ(display_width(""), 0u);
@@ -43,5 +43,5 @@ TEST(Legend, PutsMeaningsBesideTheirWords) {
             "n      tokens\nupper  at most this\n       many times\n");
 }
 
-}  // namespace
+}  // namespace wrap_test
 }  // namespace lipscope

@@ -5,7 +5,7 @@
 #include "lipscope/core/rng.h"
 
 namespace lipscope {
-namespace {
+namespace ascent_test {
 
 TEST(Ascent, FindsTheTopOfAHillThatBendsUnevenly) {
   const Matrix top = gaussian(4, 3, Rng(1));
@@ -67,5 +67,5 @@ TEST(Ascent, RefusesAnEmptyStart) {
   EXPECT_THROW(ascend(flat, everywhere(), Matrix()), std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace ascent_test
 }  // namespace lipscope

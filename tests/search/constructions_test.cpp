@@ -9,7 +9,7 @@
 #include "tests/theory/cases.h"
 
 namespace lipscope {
-namespace {
+namespace constructions_test {
 
 // a head with this score form and V = I
 AttentionWeights head_with(const Matrix& A) {
@@ -187,5 +187,5 @@ TEST(Constructions, RefuseAnEmptySequence) {
                std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace constructions_test
 }  // namespace lipscope

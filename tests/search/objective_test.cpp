@@ -10,7 +10,7 @@
 #include "tests/theory/cases.h"
 
 namespace lipscope {
-namespace {
+namespace objective_test {
 
 struct Case {
   JacobianNorm norm;
@@ -101,5 +101,5 @@ TEST(Objective, NamesItsNorms) {
   EXPECT_EQ(name_of(JacobianNorm::token), "token");
 }
 
-}  // namespace
+}  // namespace objective_test
 }  // namespace lipscope

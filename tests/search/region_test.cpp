@@ -8,7 +8,7 @@
 #include "tests/support/tolerance.h"
 
 namespace lipscope {
-namespace {
+namespace region_test {
 
 NormWeights norm(NormWeights::Kind kind) {
   return {.kind = kind,
@@ -75,5 +75,5 @@ TEST(Region, RefusesWhatIsNoRadius) {
     EXPECT_THROW(ball(radius), std::invalid_argument) << radius;
 }
 
-}  // namespace
+}  // namespace region_test
 }  // namespace lipscope

@@ -12,7 +12,7 @@
 #include "tests/theory/cases.h"
 
 namespace lipscope {
-namespace {
+namespace search_slow_test {
 
 // L2 attention of one number a token and weights 1
 AttentionWeights kim_layer() {
@@ -124,5 +124,5 @@ TEST(Search, FindsSteepInputsOfAPretrainedHead) {
   EXPECT_LE(r.best.residual, 1e-5);
 }
 
-}  // namespace
+}  // namespace search_slow_test
 }  // namespace lipscope

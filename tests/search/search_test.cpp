@@ -9,7 +9,7 @@
 #include "tests/theory/cases.h"
 
 namespace lipscope {
-namespace {
+namespace search_test {
 
 // d = 2, A = diag(−0.5, −0.05), V = I: γR² = 2 at R = 2
 AttentionWeights castin_head() {
@@ -139,5 +139,5 @@ TEST(Search, RefusesWhatItCannotAnswer) {
   EXPECT_THROW(search(wrong, {}, ball(1), {.n = 2}), std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace search_test
 }  // namespace lipscope

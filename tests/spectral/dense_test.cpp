@@ -7,7 +7,7 @@
 #include "tests/spectral/known_operators.h"
 
 namespace lipscope {
-namespace {
+namespace dense_test {
 
 TEST(DenseNorm, FindsThePrescribedValues) {
   for (const auto& [rows, cols] : {std::pair<Index, Index>{120, 80},
@@ -79,5 +79,5 @@ TEST(DenseNorm, RefusesWhatIsNotFinite) {
   EXPECT_THROW(dense_norm(Matrix(0, 3)), std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace dense_test
 }  // namespace lipscope

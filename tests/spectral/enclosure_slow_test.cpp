@@ -11,7 +11,7 @@
 #include "tests/spectral/known_operators.h"
 
 namespace lipscope {
-namespace {
+namespace enclosure_slow_test {
 
 constexpr Index starts = 1000;
 
@@ -143,5 +143,5 @@ TEST(EnclosureOfAnExhaustedSpace, IsReachedAndHolds) {
   }
 }
 
-}  // namespace
+}  // namespace enclosure_slow_test
 }  // namespace lipscope

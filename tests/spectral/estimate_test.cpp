@@ -10,7 +10,7 @@
 #include "tests/spectral/known_operators.h"
 
 namespace lipscope {
-namespace {
+namespace estimate_test {
 
 using test::LinearMap;
 using test::with_singular_values;
@@ -367,5 +367,5 @@ TEST(MeasureNorm, RefusesWhatCannotBeMeasured) {
                std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace estimate_test
 }  // namespace lipscope

@@ -13,7 +13,7 @@
 #include "tests/support/tolerance.h"
 
 namespace lipscope {
-namespace {
+namespace golub_kahan_test {
 
 using test::DenseOperator;
 using test::DiagonalOperator;
@@ -423,5 +423,5 @@ TEST(StepsToEnclose, AreTheFewest) {
   EXPECT_EQ(steps_to_enclose(7, 1.01, 1e-10), 7);
 }
 
-}  // namespace
+}  // namespace golub_kahan_test
 }  // namespace lipscope

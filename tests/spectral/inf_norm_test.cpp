@@ -8,7 +8,7 @@
 #include "tests/spectral/known_operators.h"
 
 namespace lipscope {
-namespace {
+namespace inf_norm_test {
 
 using test::DenseOperator;
 
@@ -51,5 +51,5 @@ TEST(InfNorm, NeverReturnsWhatIsNotANumber) {
   EXPECT_THROW(inf_norm(DenseOperator<double>(m)), RunError);
 }
 
-}  // namespace
+}  // namespace inf_norm_test
 }  // namespace lipscope

@@ -9,7 +9,7 @@
 #include "tests/spectral/known_operators.h"
 
 namespace lipscope {
-namespace {
+namespace power_iteration_test {
 
 using test::DenseOperator;
 using test::DiagonalOperator;
@@ -61,5 +61,5 @@ TEST(PowerIteration, NeverReturnsWhatIsNotANumber) {
       RunError);
 }
 
-}  // namespace
+}  // namespace power_iteration_test
 }  // namespace lipscope

@@ -10,7 +10,7 @@
 #include "tests/support/layers.h"
 
 namespace lipscope {
-namespace {
+namespace token_flow_test {
 
 constexpr Index n = 5, d = 12;
 
@@ -113,5 +113,5 @@ TEST(TokenFlow, IsEmptyWhereNothingComesOutAndRefusesOtherSizes) {
   EXPECT_THROW(token_flows(*j, {}, 1), std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace token_flow_test
 }  // namespace lipscope

@@ -8,7 +8,7 @@
 #include "tests/spectral/known_operators.h"
 
 namespace lipscope {
-namespace {
+namespace token_norm_test {
 
 TEST(TokenNorm, OfOneTokenIsTheSpectralNorm) {
   const Matrix a = gaussian(5, 4, Rng(1));
@@ -71,5 +71,5 @@ TEST(TokenNorm, RefusesTokensThatDoNotDivide) {
       std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace token_norm_test
 }  // namespace lipscope

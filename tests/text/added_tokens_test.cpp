@@ -12,7 +12,7 @@
 #include "tests/text/vocabularies.h"
 
 namespace lipscope {
-namespace {
+namespace added_tokens_test {
 
 using nlohmann::json;
 
@@ -164,5 +164,5 @@ TEST(LlamaTokenizer, TakesItsSpecialPiecesForOneTokenInAText) {
             (std::vector<TokenId>{1, 261, 2, 0}));
 }
 
-}  // namespace
+}  // namespace added_tokens_test
 }  // namespace lipscope

@@ -15,7 +15,7 @@
 #include "tests/text/vocabularies.h"
 
 namespace lipscope {
-namespace {
+namespace merging_test {
 
 using Strings = std::vector<std::string>;
 
@@ -291,5 +291,5 @@ TEST(LlamaTokenizer, RefusesWhatIsNotItsFormat) {
   EXPECT_TRUE(test::says(refusal(good.substr(0, 4 + 13)), {"1 pieces"}));
 }
 
-}  // namespace
+}  // namespace merging_test
 }  // namespace lipscope

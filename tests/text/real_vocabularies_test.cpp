@@ -12,7 +12,7 @@
 #include "tests/text/vocabularies.h"
 
 namespace lipscope {
-namespace {
+namespace real_vocabularies_test {
 
 using nlohmann::json;
 using Ids = std::vector<TokenId>;
@@ -179,5 +179,5 @@ TEST_F(RealVocabularies, AgreeWithAnotherProgramOnTrickyText) {
   }
 }
 
-}  // namespace
+}  // namespace real_vocabularies_test
 }  // namespace lipscope

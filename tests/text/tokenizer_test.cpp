@@ -8,7 +8,7 @@
 #include "tests/text/vocabularies.h"
 
 namespace lipscope {
-namespace {
+namespace tokenizer_test {
 
 using nlohmann::json;
 using Ids = std::vector<TokenId>;
@@ -296,5 +296,5 @@ TEST_F(LoadTokenizer, ReadsIdsFromAFile) {
   EXPECT_THROW(read_token_ids(folder / "none"), InputError);
 }
 
-}  // namespace
+}  // namespace tokenizer_test
 }  // namespace lipscope

@@ -6,7 +6,7 @@
 #include "lipscope/text/tokenizer.h"
 
 namespace lipscope::test {
-namespace {
+namespace vocabulary_test {
 
 TEST(Vocabulary, CountsCharactersAndSaysWhereTheyStand) {
   const Vocabulary v = Vocabulary::of("caf\u00e9 face");
@@ -45,5 +45,5 @@ TEST(Vocabulary, ComesFromAConfiguration) {
     EXPECT_THROW(parse_vocabulary("c", wrong), InputError) << wrong;
 }
 
-}  // namespace
+}  // namespace vocabulary_test
 }  // namespace lipscope::test

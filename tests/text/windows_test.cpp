@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace lipscope {
-namespace {
+namespace windows_test {
 
 constexpr Index many = 1024;
 
@@ -63,5 +63,5 @@ TEST(Windows, AreSaidAsTheyWouldBeAskedFor) {
             "lengths 8, 32, 1 window of each");
 }
 
-}  // namespace
+}  // namespace windows_test
 }  // namespace lipscope

@@ -6,7 +6,7 @@
 #include "tests/text/vocabularies.h"
 
 namespace lipscope {
-namespace {
+namespace word_piece_test {
 
 using Strings = std::vector<std::string>;
 
@@ -177,5 +177,5 @@ TEST(WordPieceTokenizer, ReadsAVocabularyOfLines) {
   EXPECT_TRUE(test::says(refusal(""), {"[UNK]"}));
 }
 
-}  // namespace
+}  // namespace word_piece_test
 }  // namespace lipscope

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace lipscope {
-namespace {
+namespace words_test {
 
 using Words = std::vector<std::string>;
 
@@ -42,5 +42,5 @@ TEST(Words, KeepTheOrderOfTheTextWhereMarksChangedPlaces) {
 
 TEST(Words, OfNothingAreNone) { EXPECT_EQ(words_of("abc", {}), Words{}); }
 
-}  // namespace
+}  // namespace words_test
 }  // namespace lipscope

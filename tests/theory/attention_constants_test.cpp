@@ -5,7 +5,7 @@
 #include "tests/theory/cases.h"
 
 namespace lipscope {
-namespace {
+namespace attention_constants_test {
 
 // the largest norm of the rows of J that belong to one token
 double row_norm(const Matrix& J, Index n) {
@@ -64,5 +64,5 @@ TEST(AttentionConstants, SayNothingOfUntiedL2) {
   EXPECT_EQ(constants.name(), "");
 }
 
-}  // namespace
+}  // namespace attention_constants_test
 }  // namespace lipscope

@@ -12,7 +12,7 @@
 #include "tests/theory/cases.h"
 
 namespace lipscope {
-namespace {
+namespace certificates_test {
 
 using test::norm2;
 using test::one_by_one;
@@ -273,5 +273,5 @@ TEST(BlockNorms, OfOneHeadAreWithinTwice) {
   EXPECT_LT(worst, 2.0);
 }
 
-}  // namespace
+}  // namespace certificates_test
 }  // namespace lipscope

@@ -11,7 +11,7 @@
 #include "tests/theory/cases.h"
 
 namespace lipscope {
-namespace {
+namespace dot_bounds_test {
 
 using test::find;
 using test::norm2;
@@ -384,5 +384,5 @@ TEST(DotBounds, NoInputExceedsThem) {
   }
 }
 
-}  // namespace
+}  // namespace dot_bounds_test
 }  // namespace lipscope

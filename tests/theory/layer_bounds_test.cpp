@@ -9,7 +9,7 @@
 #include "tests/model/folders.h"
 
 namespace lipscope {
-namespace {
+namespace layer_bounds_test {
 
 void expect_just_above(Magnitude bound, double exact) {
   EXPECT_GE(bound.value(), exact);
@@ -176,5 +176,5 @@ INSTANTIATE_TEST_SUITE_P(Architectures, LayersOf,
                          testing::Values(Architecture::gpt2, Architecture::bert,
                                          Architecture::llama));
 
-}  // namespace
+}  // namespace layer_bounds_test
 }  // namespace lipscope

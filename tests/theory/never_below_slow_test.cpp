@@ -12,7 +12,7 @@
 #include "tests/theory/cases.h"
 
 namespace lipscope {
-namespace {
+namespace never_below_slow_test {
 
 // the largest measured/bound seen for each name, over all threads
 class Ratios {
@@ -120,5 +120,5 @@ TEST(SplitCertificate, IsNeverBelowLongInputs) {
   ratios.print_and_check();
 }
 
-}  // namespace
+}  // namespace never_below_slow_test
 }  // namespace lipscope

@@ -10,7 +10,7 @@
 #include "lipscope/theory/magnitude.h"
 
 namespace lipscope {
-namespace {
+namespace norms_test {
 
 TEST(Magnitude, RoundsUpAndGoesOnBeyondDouble) {
   EXPECT_GT((Magnitude(0.1) + 0.2).value(), 0.1 + 0.2);
@@ -130,5 +130,5 @@ TEST(RowSum, IsTheInfNorm) {
   EXPECT_NEAR(length_above(Vector{{3.0, -4.0}}), 5.0, 1e-14);
 }
 
-}  // namespace
+}  // namespace norms_test
 }  // namespace lipscope

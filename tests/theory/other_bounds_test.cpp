@@ -14,7 +14,7 @@
 #include "tests/theory/cases.h"
 
 namespace lipscope {
-namespace {
+namespace other_bounds_test {
 
 using test::find;
 using test::norm2;
@@ -350,5 +350,5 @@ TEST(OtherBounds, NoInputExceedsThem) {
     }
 }
 
-}  // namespace
+}  // namespace other_bounds_test
 }  // namespace lipscope

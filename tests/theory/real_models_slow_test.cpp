@@ -17,7 +17,7 @@
 #include "lipscope/theory/certificates.h"
 
 namespace lipscope {
-namespace {
+namespace real_models_slow_test {
 
 namespace fs = std::filesystem;
 
@@ -199,5 +199,5 @@ TEST(Bounds, OfAllHeadsOfGpt2TakeLessThanAMinute) {
   EXPECT_LT(seconds, 60.0);
 }
 
-}  // namespace
+}  // namespace real_models_slow_test
 }  // namespace lipscope

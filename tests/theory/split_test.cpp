@@ -15,7 +15,7 @@
 #include "lipscope/theory/head_grams.h"
 
 namespace lipscope {
-namespace {
+namespace split_test {
 
 TEST(HeadGrams, AreTheProductsOneByOne) {
   for (const Index r : {1, 3}) {
@@ -171,5 +171,5 @@ TEST(BlockNorms, OfOneHeadAreThoseOfTheDenseJacobian) {
   EXPECT_GT(shrunk, 5);
 }
 
-}  // namespace
+}  // namespace split_test
 }  // namespace lipscope

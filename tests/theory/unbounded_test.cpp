@@ -10,7 +10,7 @@
 #include "tests/theory/cases.h"
 
 namespace lipscope {
-namespace {
+namespace unbounded_test {
 
 TEST(UnboundedWitness, IsKim21sInOneDimension) {
   // A = V = 1, tokens t, −t and 0: the last answers to itself with 2t²/3 + 1/3
@@ -88,5 +88,5 @@ TEST(Regime, FollowsTheColumnSums) {
   EXPECT_EQ(regime(Index{1} << 20, Mask::causal).name, "saturated");
 }
 
-}  // namespace
+}  // namespace unbounded_test
 }  // namespace lipscope

@@ -11,7 +11,7 @@
 #include "tests/train/small_models.h"
 
 namespace lipscope::test {
-namespace {
+namespace gradient_test {
 
 const std::vector<int> text = {0, 3, 1, 4, 2, 2, 0, 1, 3, 4};
 const std::vector<int> next = {3, 1, 4, 2, 0, 0, 1, 3, 4, 1};
@@ -136,5 +136,5 @@ TEST(Contraction, IsTheBoundOfItsWeights) {
       expected, 1e-9 * expected);
 }
 
-}  // namespace
+}  // namespace gradient_test
 }  // namespace lipscope::test

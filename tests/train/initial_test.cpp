@@ -7,7 +7,7 @@
 #include "lipscope/train/layout.h"
 
 namespace lipscope {
-namespace {
+namespace initial_test {
 
 // Wide heads, so that sums of squares are near what they are on average: 128
 // features of each sort, deviations of some 13 %.
@@ -51,5 +51,5 @@ TEST(Initial, CharactersAreAFaintSixthApartAndComeOutAtTheirSize) {
   }
 }
 
-}  // namespace
+}  // namespace initial_test
 }  // namespace lipscope

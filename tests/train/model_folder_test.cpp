@@ -9,7 +9,7 @@
 #include "tests/train/small_models.h"
 
 namespace lipscope::test {
-namespace {
+namespace model_folder_test {
 
 const Corpus& corpus() {
   static const Corpus c = corpus_of(sentences(1000), 16, "text");
@@ -200,5 +200,5 @@ TEST(StateFile, ComesBackAndRefusesWhatIsNone) {
   refused("best_valid_nll", "low");
 }
 
-}  // namespace
+}  // namespace model_folder_test
 }  // namespace lipscope::test

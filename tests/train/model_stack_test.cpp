@@ -6,7 +6,7 @@
 #include "tests/train/small_models.h"
 
 namespace lipscope {
-namespace {
+namespace model_stack_test {
 
 // logits of the model are those of its stack at what the embedding hands on
 TEST(ModelStack, IsTheModelFromItsEmbeddingOn) {
@@ -68,5 +68,5 @@ TEST(ModelStack, RefusesAnLstm) {
                std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace model_stack_test
 }  // namespace lipscope

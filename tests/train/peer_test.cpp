@@ -8,7 +8,7 @@
 #include "lipscope/train/trainer.h"
 
 namespace lipscope::test {
-namespace {
+namespace peer_test {
 
 struct Golden {
   Mixer mixer;
@@ -93,5 +93,5 @@ TEST(TenSteps, AreThoseOfPyTorch) {
   }
 }
 
-}  // namespace
+}  // namespace peer_test
 }  // namespace lipscope::test

@@ -13,7 +13,7 @@
 #include "tests/train/small_models.h"
 
 namespace lipscope::test {
-namespace {
+namespace promise_slow_test {
 
 double norm_at(const Map<double>& f, const Matrix& x) {
   return dense_norm(materialize(*f.linearize(x))).value;
@@ -74,5 +74,5 @@ TEST(PromisedConstant, IsNeverExceededBySearch) {
   }
 }
 
-}  // namespace
+}  // namespace promise_slow_test
 }  // namespace lipscope::test

@@ -14,7 +14,7 @@
 #include "tests/train/small_models.h"
 
 namespace lipscope::test {
-namespace {
+namespace trained_model_test {
 
 const std::vector<int> characters = {0, 3, 1, 4, 2, 2, 0, 1, 3, 4};
 const std::vector<Index> ids(characters.begin(), characters.end());
@@ -189,5 +189,5 @@ TEST(TrainedModel, IsRefusedWithWhatIsWrong) {
   expect(message(t.folder.path()), "model.safetensors");
 }
 
-}  // namespace
+}  // namespace trained_model_test
 }  // namespace lipscope::test

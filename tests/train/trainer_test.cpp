@@ -10,7 +10,7 @@
 #include "tests/train/small_models.h"
 
 namespace lipscope::test {
-namespace {
+namespace trainer_test {
 
 TEST(Schedule, RisesAndThenFallsAsTheInverseRoot) {
   const Schedule s{.rate = 0.5, .warmup = 4};
@@ -165,5 +165,5 @@ TEST(LayerConstants, StayBelowTheirBounds) {
   }
 }
 
-}  // namespace
+}  // namespace trainer_test
 }  // namespace lipscope::test

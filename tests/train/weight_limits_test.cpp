@@ -11,7 +11,7 @@
 #include "tests/train/small_models.h"
 
 namespace lipscope::test {
-namespace {
+namespace weight_limits_test {
 
 LanguageModelConfig promising() {
   return {.mixer = Mixer::l2,
@@ -167,5 +167,5 @@ TEST(WeightLimits, ABrokenPromiseIsAnError) {
                RunError);
 }
 
-}  // namespace
+}  // namespace weight_limits_test
 }  // namespace lipscope::test

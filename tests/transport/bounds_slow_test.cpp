@@ -9,7 +9,7 @@
 #include "tests/transport/measures.h"
 
 namespace lipscope {
-namespace {
+namespace bounds_slow_test {
 
 using test::LayerCase;
 
@@ -121,5 +121,5 @@ TEST(MeanFieldBounds, HoldForDistancesThatAreNotSmall) {
   }
 }
 
-}  // namespace
+}  // namespace bounds_slow_test
 }  // namespace lipscope

@@ -5,7 +5,7 @@
 #include "tests/transport/measures.h"
 
 namespace lipscope {
-namespace {
+namespace distance_test {
 
 TEST(ConditionalDistance, OfSequencesIsTheMeanSquareOfTheirMoves) {
   const Matrix x = gaussian(7, 3, Rng(1)), y = gaussian(7, 3, Rng(2));
@@ -62,5 +62,5 @@ TEST(ConditionalDistance, IsNeverBelowTheOneThatForgetsPositions) {
   }
 }
 
-}  // namespace
+}  // namespace distance_test
 }  // namespace lipscope

@@ -7,7 +7,7 @@
 #include "tests/transport/measures.h"
 
 namespace lipscope {
-namespace {
+namespace local_constant_test {
 
 using test::LayerCase;
 using test::scalar_layer;
@@ -180,5 +180,5 @@ TEST(LocalConstant, OfASingleTokenIsItsValuePath) {
   EXPECT_FALSE(c.splits());
 }
 
-}  // namespace
+}  // namespace local_constant_test
 }  // namespace lipscope

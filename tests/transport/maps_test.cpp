@@ -7,7 +7,7 @@
 #include "tests/transport/measures.h"
 
 namespace lipscope {
-namespace {
+namespace maps_test {
 
 using test::LayerCase;
 
@@ -147,5 +147,5 @@ TEST(MeasureMaps, RefuseShapesThatDoNotFit) {
                std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace maps_test
 }  // namespace lipscope

@@ -5,7 +5,7 @@
 #include "tests/transport/measures.h"
 
 namespace lipscope {
-namespace {
+namespace measure_test {
 
 using test::LayerCase;
 
@@ -89,5 +89,5 @@ TEST(Measure, HasNoMapOfSigmoidOrRotatedAttention) {
   EXPECT_THROW(options_on(m, {.rope_theta = 1e4}), std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace measure_test
 }  // namespace lipscope

@@ -6,7 +6,7 @@
 #include "tests/transport/measures.h"
 
 namespace lipscope {
-namespace {
+namespace ratio_test {
 
 using test::LayerCase;
 
@@ -81,5 +81,5 @@ TEST(TransportRatio, CutsATokenWhereItStands) {
                std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace ratio_test
 }  // namespace lipscope

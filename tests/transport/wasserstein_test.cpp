@@ -8,7 +8,7 @@
 #include "tests/transport/measures.h"
 
 namespace lipscope {
-namespace {
+namespace wasserstein_test {
 
 Vector equal(Index n) {
   return Vector::Constant(n, 1.0 / static_cast<double>(n));
@@ -185,5 +185,5 @@ TEST(Wasserstein, RefusesWhatIsNoTransportProblem) {
                std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace wasserstein_test
 }  // namespace lipscope

@@ -6,7 +6,7 @@
 #include "tests/transport/measures.h"
 
 namespace lipscope {
-namespace {
+namespace worst_measure_test {
 
 using test::scalar_layer;
 
@@ -89,5 +89,5 @@ TEST(WorstMeasure, RefusesWhatItCannotClimb) {
   refuses(uniform_measure(Matrix::Ones(65, 1), Mask::none), {});
 }
 
-}  // namespace
+}  // namespace worst_measure_test
 }  // namespace lipscope
