@@ -117,6 +117,7 @@ int run(const Options& o) {
                                  [](const Identity& id) { return id.holds(); });
   nlohmann::ordered_json facts = {
       {"version", version()},
+      {"commit", commit()},
       {"build", build_flags()},
       {"compiled for", compiled_for()},
       {"cpu", cpu_field("model name")},

@@ -108,7 +108,9 @@ int main(int argc, char** argv) {
       "explains each command.\n\n"
       "  lipscope measure bert/ --text alice.txt\n"
       "  lipscope report audit.jsonl");
-  app.set_version_flag("--version", lipscope::version());
+  app.set_version_flag(
+      "--version",
+      fmt::format("{} (commit {})", lipscope::version(), lipscope::commit()));
   app.require_subcommand(1);
 
   struct Command {

@@ -24,6 +24,11 @@ Records records_for(const OutputOptions& o) {
       print_out(json_line(row));
     };
   if (!o.quiet)
+    options.noted = [file = o.out](const std::string& note) {
+      fmt::print(stderr, "lipscope: --resume: {}: {}\n", file,
+                 visible_text(note));
+    };
+  if (!o.quiet)
     options.counted = [file = o.out](Index found, Index to_do) {
       fmt::print(
           stderr,

@@ -60,7 +60,8 @@ constexpr Field fields[] = {{"schema", whole},
                             {"seconds", number}};
 
 // what some have
-constexpr Field others[] = {{"quantity", string | null},  // since schema 2
+constexpr Field others[] = {{"commit", string},  // since version 0.2.0
+                            {"quantity", string | null},
                             {"lower_is", string | null},
                             {"upper_is", string | null},
                             {"value_of", string},

@@ -11,7 +11,8 @@ namespace lipscope {
 ///
 /// In the key is everything that can change a number:
 ///
-///   schema, command, version     what is computed, and by which code
+///   schema, command, version     what is computed, and by which code (the
+///                                commit is noted beside them, not compared)
 ///   model_sha256                 the weights; where they are made up and have
 ///                                no file, `model`: the recipe
 ///   layer, head, map, kind,      which map of these weights, in which norm

@@ -38,6 +38,7 @@ ordered_json head_of(const Record& r, const std::string& command) {
   return {{"schema", 2},
           {"command", command},
           {"version", version()},
+          {"commit", commit()},
           {"model", r.model},
           {"model_sha256", or_null(r.model_sha256)},
           {"layer", or_null(r.layer)},

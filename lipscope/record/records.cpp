@@ -7,6 +7,7 @@
 
 #include "lipscope/core/errors.h"
 #include "lipscope/core/machine.h"
+#include "lipscope/core/version.h"
 #include "lipscope/io/sha256.h"
 #include "lipscope/record/check_fields.h"
 #include "lipscope/record/key.h"
@@ -36,6 +37,45 @@ ordered_json with_provenance(ordered_json record) {
   return record;
 }
 
+namespace {
+
+std::string joined(const std::set<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+// The version is part of a record's key and the commit is not: two commits of
+// one version answer alike.
+std::vector<std::string> notes_on_origin(
+    const std::vector<ordered_json>& records) {
+  std::set<std::string> versions, commits;
+  std::size_t of_versions = 0, of_commits = 0;
+  for (const ordered_json& record : records) {
+    const std::string made_by = record.value("version", "unknown");
+    const std::string built_from = record.value("commit", "unknown");
+    if (made_by != version()) {
+      versions.insert(made_by);
+      ++of_versions;
+    } else if (built_from != commit()) {
+      commits.insert(built_from);
+      ++of_commits;
+    }
+  }
+  std::vector<std::string> notes;
+  if (of_versions > 0)
+    notes.push_back(fmt::format(
+        "records of version {} ({} in the file) are not answers of this "
+        "version, {}, and are done again",
+        joined(versions), of_versions, version()));
+  if (of_commits > 0)
+    notes.push_back(fmt::format(
+        "records of commit {} ({} in the file) are kept as answers: the "
+        "version is the same, the commit now is {}",
+        joined(commits), of_commits, commit()));
+  return notes;
+}
+
+}  // namespace
+
 Records::Records(RecordsOptions options) : options_(std::move(options)) {}
 
 void Records::open() {
@@ -51,6 +91,9 @@ void Records::open() {
     answered_.emplace(key_hash(record), record);
     written_.insert(line_hash(record));
   }
+  if (options_.resume && options_.noted)
+    for (const std::string& note : notes_on_origin(journal_->records()))
+      options_.noted(note);
 }
 
 std::string Records::key_hash(const ordered_json& record) {

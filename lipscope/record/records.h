@@ -23,6 +23,9 @@ struct RecordsOptions {
   /// Called where a run resumes, before its work begins, with how many of its
   /// answers are in the file and how many are not. May be empty.
   std::function<void(Index found, Index to_do)> counted = {};
+  /// Called where a run resumes over records that another version or commit of
+  /// lipscope made, with what becomes of them. May be empty.
+  std::function<void(const std::string& note)> noted = {};
 };
 
 /// The records of a run: each goes into a file as soon as it is made, so that a

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "lipscope/attention/dense.h"
+#include "lipscope/core/version.h"
 #include "lipscope/io/npy.h"
 #include "lipscope/io/safetensors.h"
 #include "lipscope/spectral/dense.h"
@@ -448,7 +449,8 @@ TEST(Program, HelpTeaches) {
   EXPECT_EQ(run.code, 0);
   for (const char* word : {"--weights", "--random", "--enclose", "--resume"})
     EXPECT_NE(run.out.find(word), std::string::npos) << word;
-  EXPECT_EQ(test::lipscope("--version").out, "0.1.0\n");
+  EXPECT_EQ(test::lipscope("--version").out,
+            fmt::format("0.2.0 (commit {})\n", commit()));
 }
 
 TEST(Doctor, FindsTheIdentitiesSound) {
@@ -459,6 +461,7 @@ TEST(Doctor, FindsTheIdentitiesSound) {
   for (const auto& identity : facts["self-test"])
     EXPECT_TRUE(identity["holds"]) << identity.dump();
   EXPECT_GT(facts["f32 GEMM, all threads (GFLOP/s)"], 0.1);
+  EXPECT_EQ(facts["commit"], commit());
 }
 
 TEST_F(Measure, EndsWithCode4WhereBelowExceedsAbove) {
