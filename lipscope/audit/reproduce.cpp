@@ -25,10 +25,9 @@ const Experiment& experiment_called(const std::string& name) {
   for (const Experiment& e : experiments())
     if (e.name == name) return e;
   throw InputError(
-      fmt::format("reproduce {}: no experiment is called that{}; there are "
-                  "{}",
-                  name, did_you_mean(name, names_of_experiments()),
-                  fmt::join(names_of_experiments(), ", ")));
+      fmt::format("reproduce {}: no experiment is called that; there are {}{}",
+                  name, fmt::join(names_of_experiments(), ", "),
+                  did_you_mean(name, names_of_experiments())));
 }
 
 ordered_json object_of(const NamedNumbers& numbers) {

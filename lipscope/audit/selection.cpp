@@ -89,9 +89,10 @@ Selection select(const SelectionOptions& o, const SourceOptions& source,
     s.mask = Mask::causal;
   else if (o.mask != "none")
     throw InputError(
-        fmt::format("--mask {}: expected none, causal or auto{}; padding and "
-                    "sliding-window masks are not supported",
-                    o.mask, did_you_mean(o.mask, {"none", "causal", "auto"})));
+        fmt::format("--mask {}: expected none, causal or auto{}", o.mask,
+                    did_you_mean(o.mask, {"none", "causal", "auto"},
+                                 "padding and sliding-window masks are not "
+                                 "supported")));
 
   if (o.norm != "2" && o.norm != "inf" && o.norm != "token")
     throw InputError(

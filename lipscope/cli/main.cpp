@@ -76,11 +76,11 @@ int say(const CLI::App& app, const CLI::ParseError& e,
         command.get_option_no_throw(option))
       continue;
     return fail(
-        2,
-        fmt::format("{}: unknown option '{}'{}; '{} --help' lists them",
-                    command.get_name(), option,
-                    lipscope::did_you_mean(option, option_names(command)), name)
-            .c_str());
+        2, fmt::format("{}: unknown option '{}'{}", command.get_name(), option,
+                       lipscope::did_you_mean(
+                           option, option_names(command),
+                           fmt::format("'{} --help' lists them", name)))
+               .c_str());
   }
   return fail(
       2, fmt::format("{}; '{} --help' explains the options", e.what(), name)
@@ -170,11 +170,11 @@ int main(int argc, char** argv) {
   }
   if (!words.empty() && words[0].rfind("-", 0) != 0 &&
       std::find(names.begin(), names.end(), words[0]) == names.end())
-    return fail(2,
-                fmt::format("unknown command '{}'{}; 'lipscope --help' lists "
-                            "the commands",
-                            words[0], lipscope::did_you_mean(words[0], names))
-                    .c_str());
+    return fail(2, fmt::format("unknown command '{}'{}", words[0],
+                               lipscope::did_you_mean(
+                                   words[0], names,
+                                   "'lipscope --help' lists the commands"))
+                       .c_str());
 
   try {
     app.parse(argc, argv);

@@ -51,4 +51,11 @@ std::string did_you_mean(const std::string& word,
   return meant ? "; did you mean " + *meant + "?" : "";
 }
 
+std::string did_you_mean(const std::string& word,
+                         const std::vector<std::string>& words,
+                         const std::string& then) {
+  const std::string question = did_you_mean(word, words);
+  return question.empty() ? "; " + then : question + " " + then;
+}
+
 }  // namespace lipscope

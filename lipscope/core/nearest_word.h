@@ -19,4 +19,10 @@ std::optional<std::string> nearest_word(const std::string& word,
 std::string did_you_mean(const std::string& word,
                          const std::vector<std::string>& words);
 
+/// The same where the message goes on: "; did you mean measure? THEN", or
+/// "; THEN".
+std::string did_you_mean(const std::string& word,
+                         const std::vector<std::string>& words,
+                         const std::string& then);
+
 }  // namespace lipscope

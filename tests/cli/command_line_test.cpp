@@ -22,7 +22,7 @@ const std::vector<std::string> commands = {
 
 TEST(CommandLine, SuggestsTheNearestCommandOptionAndWord) {
   expect_refusal(test::lipscope("mesure"), 2,
-                 {"unknown command 'mesure'; did you mean measure?"});
+                 {"unknown command 'mesure'; did you mean measure? 'lipscope"});
   expect_refusal(test::lipscope("wobble"), 2,
                  {"unknown command 'wobble'; 'lipscope --help'"});
   expect_refusal(test::lipscope(""), 2, {"no command", "lipscope --help"});

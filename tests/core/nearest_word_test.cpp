@@ -25,6 +25,9 @@ TEST(NearestWord, IsWhatWasProbablyMeant) {
   EXPECT_FALSE(nearest_word("", words));
   EXPECT_FALSE(nearest_word(std::string(100000, 'm'), words));
   EXPECT_EQ(did_you_mean("mesure", words), "; did you mean measure?");
+  EXPECT_EQ(did_you_mean("mesure", words, "See x."),
+            "; did you mean measure? See x.");
+  EXPECT_EQ(did_you_mean("wobble", words, "See x."), "; See x.");
   EXPECT_EQ(did_you_mean("wobble", words), "");
 }
 
