@@ -18,12 +18,12 @@
 namespace lipscope::cli {
 namespace {
 
-struct Options {
+struct BoundArguments {
   audit::BoundRequest request;
   OutputOptions output;
 };
 
-void declare(CLI::App& app, Options& options) {
+void declare_bound(CLI::App& app, BoundArguments& options) {
   audit::BoundRequest& o = options.request;
   app.description(
       "Bound the Lipschitz constant of attention from above: show every bound "
@@ -56,8 +56,8 @@ void declare(CLI::App& app, Options& options) {
 }  // namespace
 
 Run bound_command(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
-  declare(app, *options);
+  const auto options = std::make_shared<BoundArguments>();
+  declare_bound(app, *options);
   return [options] {
     files_of(options->request.source, options->output)
         .check(options->output.force);

@@ -16,7 +16,7 @@ using nlohmann::ordered_json;
 namespace {
 
 // what the table shows of a record, with the details beside the rest
-ordered_json line_of(const ordered_json& record) {
+ordered_json bound_line(const ordered_json& record) {
   ordered_json line = record;
   for (const auto& [name, value] : record["details"].items())
     line[name] = value;
@@ -105,7 +105,7 @@ std::string bounds_table(const std::vector<ordered_json>& records,
   const bool layers = !first["layer"].is_null();
   std::vector<ordered_json> bounds, measured;
   for (const ordered_json& r : records)
-    (r["lower"].is_null() ? bounds : measured).push_back(line_of(r));
+    (r["lower"].is_null() ? bounds : measured).push_back(bound_line(r));
   std::string text =
       fmt::format("{}: map {}, kind {}, mask {}, norm {}\n\n",
                   cell(first["model"]), cell(first["map"]), cell(first["kind"]),

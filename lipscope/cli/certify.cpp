@@ -18,13 +18,13 @@
 namespace lipscope::cli {
 namespace {
 
-struct Options {
+struct CertifyArguments {
   audit::CertifyRequest request;
   std::vector<double> radii = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3};
   OutputOptions output;
 };
 
-void declare(CLI::App& app, Options& options) {
+void declare_certify(CLI::App& app, CertifyArguments& options) {
   audit::CertifyRequest& o = options.request;
   app.description(
       "How far the input of a trained model can be changed before its "
@@ -95,8 +95,8 @@ void declare(CLI::App& app, Options& options) {
 }  // namespace
 
 Run certify_command(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
-  declare(app, *options);
+  const auto options = std::make_shared<CertifyArguments>();
+  declare_certify(app, *options);
   return [options] {
     const audit::CertifyRequest& o = options->request;
     OutputFiles files;

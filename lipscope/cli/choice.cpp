@@ -11,7 +11,7 @@ namespace lipscope::cli {
 namespace {
 
 // the name under which CLI11 keeps the list
-const char* const list = "words";
+const char* const words_validator = "words";
 
 std::string refusal(const std::string& word,
                     const std::vector<std::string>& words) {
@@ -21,7 +21,7 @@ std::string refusal(const std::string& word,
 
 CLI::Validator described(const std::vector<std::string>& words) {
   CLI::Validator v(fmt::format("{}", fmt::join(words, "|")));
-  v.name(list);
+  v.name(words_validator);
   return v;
 }
 
@@ -65,7 +65,8 @@ std::vector<std::string> words_of(const CLI::Option& option) {
   // CLI11 knows validators by name, and throws where there is none
   auto& searched = const_cast<CLI::Option&>(option);
   try {
-    const std::string text = searched.get_validator(list)->get_description();
+    const std::string text =
+        searched.get_validator(words_validator)->get_description();
     std::vector<std::string> words(1);
     for (const char c : text) {
       if (c == '|')

@@ -31,7 +31,7 @@
 namespace lipscope::cli {
 namespace {
 
-struct Options {
+struct DoctorArguments {
   int threads = 0;
   bool json = false;
 };
@@ -109,7 +109,7 @@ std::vector<Identity> self_test() {
   return {derivative, adjoint, oracle, single, lanczos};
 }
 
-int run(const Options& o) {
+int run_doctor(const DoctorArguments& o) {
   const int threads = thread_count(o.threads);
   const dnnl_version_t* dnnl = dnnl_version();
   const std::vector<Identity> identities = self_test();
@@ -170,7 +170,7 @@ int run(const Options& o) {
 }  // namespace
 
 Run doctor_command(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<DoctorArguments>();
   app.description(
       "Show this machine, the libraries and the speed of its matrix products, "
       "and test\nthe identities that every number rests on. Takes a few "
@@ -180,7 +180,7 @@ Run doctor_command(CLI::App& app) {
       ->transform(whole_number(0, 4096))
       ->capture_default_str();
   app.add_flag("--json", options->json, "print one JSON object");
-  return [options] { return run(*options); };
+  return [options] { return run_doctor(*options); };
 }
 
 }  // namespace lipscope::cli

@@ -17,14 +17,14 @@
 namespace lipscope::cli {
 namespace {
 
-struct Options {
+struct EvalArguments {
   std::string folder;
   audit::TextPieceOptions text;
   int threads = 0;
   bool json = false;
 };
 
-void declare(CLI::App& app, Options& o) {
+void declare_eval(CLI::App& app, EvalArguments& o) {
   app.description(
       "The loss of a trained model on a text: the mean of -log p(character | "
       "those before it in\nits window), in nats and in bits.\n\n"
@@ -39,7 +39,7 @@ void declare(CLI::App& app, Options& o) {
   app.add_flag("--json", o.json, "print a JSON object");
 }
 
-int run(const Options& o) {
+int run_eval(const EvalArguments& o) {
   const ModelDescription description = read_description(o.folder);
   require_model_memory(description.config, sizeof(float), o.folder);
   LanguageModel<float> model(description.config);
@@ -75,9 +75,9 @@ int run(const Options& o) {
 }  // namespace
 
 Run eval_command(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
-  declare(app, *options);
-  return [options] { return run(*options); };
+  const auto options = std::make_shared<EvalArguments>();
+  declare_eval(app, *options);
+  return [options] { return run_eval(*options); };
 }
 
 }  // namespace lipscope::cli

@@ -13,11 +13,11 @@ namespace lipscope::cli {
 namespace {
 
 // longer lines are hard to read
-constexpr std::size_t widest = 100, usual = 80;
+constexpr std::size_t widest_help = 100, usual_help = 80;
 
 std::size_t help_width() {
   const std::size_t screen = screen_width(STDOUT_FILENO);
-  return screen == 0 ? usual : std::min(screen, widest);
+  return screen == 0 ? usual_help : std::min(screen, widest_help);
 }
 
 // A description is sentences, lists ("  word  text", continued by lines that

@@ -22,7 +22,7 @@
 namespace lipscope::cli {
 namespace {
 
-struct Options {
+struct InvertArguments {
   audit::InvertRequest request;
   audit::TrainedOptions trained;
   OutputOptions output;
@@ -49,7 +49,7 @@ void declare_trained(CLI::App& app, audit::TrainedOptions& o) {
   only(activations, {"f64", "f32"});
 }
 
-void declare(CLI::App& app, Options& options) {
+void declare_invert(CLI::App& app, InvertArguments& options) {
   audit::InvertRequest& o = options.request;
   app.description(
       "Invert residual attention g(X) = X + c f(X): find X from Y = g(X) by X "
@@ -156,8 +156,8 @@ void refuse_parts(const CLI::App& app, const std::string& folder) {
 }  // namespace
 
 Run invert_command(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
-  declare(app, *options);
+  const auto options = std::make_shared<InvertArguments>();
+  declare_invert(app, *options);
   return [options, &app] {
     const audit::InvertRequest& o = options->request;
     OutputFiles files = files_of(o.source, options->output);

@@ -17,13 +17,13 @@
 namespace lipscope::cli {
 namespace {
 
-struct Options {
+struct MeanfieldArguments {
   audit::MeanfieldRequest request;
   OutputOptions output;
   bool strict = false;
 };
 
-void declare(CLI::App& app, Options& options) {
+void declare_meanfield(CLI::App& app, MeanfieldArguments& options) {
   audit::MeanfieldRequest& o = options.request;
   app.description(
       "Attention on tokens with masses: if two sets of tokens are near each "
@@ -94,8 +94,8 @@ void declare(CLI::App& app, Options& options) {
 }  // namespace
 
 Run meanfield_command(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
-  declare(app, *options);
+  const auto options = std::make_shared<MeanfieldArguments>();
+  declare_meanfield(app, *options);
   return [options] {
     const audit::MeanfieldRequest& o = options->request;
     OutputFiles files = files_of(o.source, options->output);

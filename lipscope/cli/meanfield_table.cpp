@@ -15,7 +15,7 @@ using nlohmann::ordered_json;
 namespace {
 
 // the record with what stands in its own columns lifted out of its details
-ordered_json line_of(const ordered_json& record) {
+ordered_json meanfield_line(const ordered_json& record) {
   ordered_json line = record;
   const ordered_json& asked = record["parameters"];
   line["change"] = asked["change"];
@@ -82,7 +82,7 @@ std::string meanfield_table(const std::vector<ordered_json>& records,
   std::vector<ordered_json> lines;
   std::set<std::string> changes;
   for (const ordered_json& record : records) {
-    lines.push_back(line_of(record));
+    lines.push_back(meanfield_line(record));
     changes.insert(record["parameters"]["change"].get<std::string>());
   }
   text += table(columns, lines, view.width);

@@ -17,13 +17,13 @@
 namespace lipscope::cli {
 namespace {
 
-struct Options {
+struct MeasureArguments {
   audit::MeasureRequest request;
   OutputOptions output;
   bool strict = false;
 };
 
-void declare(CLI::App& app, Options& options) {
+void declare_measure(CLI::App& app, MeasureArguments& options) {
   audit::MeasureRequest& o = options.request;
   app.description(
       "Measure the local Lipschitz constant of attention: the norm of its "
@@ -86,8 +86,8 @@ void declare(CLI::App& app, Options& options) {
 }  // namespace
 
 Run measure_command(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
-  declare(app, *options);
+  const auto options = std::make_shared<MeasureArguments>();
+  declare_measure(app, *options);
   return [options] {
     const audit::MeasureRequest& o = options->request;
     OutputFiles files = files_of(o.source, options->output);

@@ -22,7 +22,7 @@
 namespace lipscope::cli {
 namespace {
 
-struct Options {
+struct ReproduceArguments {
   audit::ReproduceRequest request{.name = "list"};
   OutputOptions output;
 };
@@ -34,7 +34,7 @@ std::string list_of_experiments(std::size_t width) {
   return legend(list, width);
 }
 
-void declare(CLI::App& app, Options& options) {
+void declare_reproduce(CLI::App& app, ReproduceArguments& options) {
   audit::ReproduceRequest& o = options.request;
   app.description(
       "Make a figure or table of the papers again: numbers from below and from "
@@ -110,8 +110,8 @@ void print(const std::string& experiment, const OutputOptions& output,
 }  // namespace
 
 Run reproduce_command(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
-  declare(app, *options);
+  const auto options = std::make_shared<ReproduceArguments>();
+  declare_reproduce(app, *options);
   return [options] {
     const audit::ReproduceRequest& o = options->request;
     if (o.name == "list") {

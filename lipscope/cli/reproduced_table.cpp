@@ -40,7 +40,7 @@ std::string value_table(const Figure& figure,
 }
 
 // a line of the table: what was asked stands among what was found
-ordered_json line_of(ordered_json record) {
+ordered_json reproduced_line(ordered_json record) {
   const ordered_json asked = record["parameters"];
   record.update(asked);
   if (record["upper"].is_null() && record["upper_log10"].is_number())
@@ -52,7 +52,7 @@ ordered_json line_of(ordered_json record) {
 }  // namespace
 
 std::string figure_table(const Figure& figure, Rows rows, const View& view) {
-  for (ordered_json& row : rows) row = line_of(std::move(row));
+  for (ordered_json& row : rows) row = reproduced_line(std::move(row));
   std::string text = figure.title + "\n";
   if (!view.quiet)
     text +=

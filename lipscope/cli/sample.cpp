@@ -19,13 +19,13 @@
 namespace lipscope::cli {
 namespace {
 
-struct Options {
+struct SampleArguments {
   std::string folder;
   std::optional<std::string> prompt;
   SampleOptions how;
 };
 
-void declare(CLI::App& app, Options& o) {
+void declare_sample(CLI::App& app, SampleArguments& o) {
   app.description(
       "Text that a trained model writes after a prompt, one character at a "
       "time.\n\n"
@@ -62,7 +62,7 @@ std::string usual_prompt(const Vocabulary& vocabulary) {
   return known.front();  // a model knows one at least
 }
 
-int run(const Options& o) {
+int run_sample(const SampleArguments& o) {
   const ModelDescription description = read_description(o.folder);
   if (o.prompt && o.prompt->empty()) throw InputError("--prompt: it is empty");
   const std::string begin =
@@ -89,9 +89,9 @@ int run(const Options& o) {
 }  // namespace
 
 Run sample_command(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
-  declare(app, *options);
-  return [options] { return run(*options); };
+  const auto options = std::make_shared<SampleArguments>();
+  declare_sample(app, *options);
+  return [options] { return run_sample(*options); };
 }
 
 }  // namespace lipscope::cli

@@ -18,13 +18,13 @@
 namespace lipscope::cli {
 namespace {
 
-struct Options {
+struct SearchArguments {
   audit::SearchRequest request;
   OutputOptions output;
   bool strict = false;
 };
 
-void declare(CLI::App& app, Options& options) {
+void declare_search(CLI::App& app, SearchArguments& options) {
   audit::SearchRequest& o = options.request;
   app.description(
       "Search for the tokens at which attention amplifies a change most, over "
@@ -92,8 +92,8 @@ void declare(CLI::App& app, Options& options) {
 }  // namespace
 
 Run search_command(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
-  declare(app, *options);
+  const auto options = std::make_shared<SearchArguments>();
+  declare_search(app, *options);
   return [options] {
     const audit::SearchRequest& o = options->request;
     OutputFiles files = files_of(o.source, options->output);

@@ -23,7 +23,7 @@ Rows best_of_each(const Rows& records) {
 namespace {
 
 // "converged", or what ended it: a search is more than its best ascent
-std::string status_of(const ordered_json& line) {
+std::string search_status(const ordered_json& line) {
   const auto left = line.value("starts_left", 0);
   const auto cut = line.value("starts_cut", 0);
   const auto starts =
@@ -41,7 +41,7 @@ std::string searched_table(const Rows& records, const View& view) {
   for (const ordered_json& r : records) {
     lines.push_back(r);
     lines.back().update(r["details"]);
-    lines.back()["status"] = status_of(lines.back());
+    lines.back()["status"] = search_status(lines.back());
   }
   const ordered_json& first = lines.front();
   std::string text = fmt::format(

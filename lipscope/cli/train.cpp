@@ -26,7 +26,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Options {
+struct TrainArguments {
   audit::TrainRequest request;
   bool invertible = false;
   double contraction = 0.9;  // of an invertible model
@@ -43,7 +43,7 @@ std::vector<std::pair<std::string, Enum>> by_name(
   return names;
 }
 
-void declare(CLI::App& app, Options& options) {
+void declare_train(CLI::App& app, TrainArguments& options) {
   audit::TrainRequest& o = options.request;
   app.description(
       "Train a character-level language model whose attention is dot-product, "
@@ -223,7 +223,7 @@ std::string row_of(const Evaluation& e) {
 }
 
 // --invertible says what mixes and where norms stand
-void make_invertible(const CLI::App& app, Options& o) {
+void make_invertible(const CLI::App& app, TrainArguments& o) {
   if (!o.invertible) return;
   if ((app.count("--model") > 0 &&
        o.request.model.mixer != Mixer::contractive_l2) ||
@@ -238,7 +238,8 @@ void make_invertible(const CLI::App& app, Options& o) {
 // what is printed while a model learns
 class Showing final {
  public:
-  explicit Showing(const Options& options) : o_(options), bar_(options.quiet) {}
+  explicit Showing(const TrainArguments& options)
+      : o_(options), bar_(options.quiet) {}
 
   audit::TrainWatch watch() {
     audit::TrainWatch watch;
@@ -287,7 +288,7 @@ class Showing final {
     return true;
   }
 
-  const Options& o_;
+  const TrainArguments& o_;
   ProgressBar bar_;
   std::chrono::steady_clock::time_point start_ = {};
   Index first_ = -1;
@@ -315,7 +316,7 @@ void print_promise(const audit::Trained& t) {
 }
 
 // before the work begins
-void check_files(const Options& o) {
+void check_files(const TrainArguments& o) {
   OutputFiles files;
   files.reads(o.request.text, "TEXT");
   files.writes_model(o.request.folder, "--out");
@@ -324,7 +325,7 @@ void check_files(const Options& o) {
   files.check(o.force);
 }
 
-int run(Options& o) {
+int run_train(TrainArguments& o) {
   o.request.run.anew = o.force;
   if (o.spectral_norm) o.request.training.limits.spectral = 1.0;
   check_files(o);
@@ -365,11 +366,11 @@ int run(Options& o) {
 }  // namespace
 
 Run train_command(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
-  declare(app, *options);
+  const auto options = std::make_shared<TrainArguments>();
+  declare_train(app, *options);
   return [options, &app] {
     make_invertible(app, *options);
-    return run(*options);
+    return run_train(*options);
   };
 }
 
