@@ -13,13 +13,13 @@ namespace {
 
 constexpr Certificate every[] = {
     Certificate::castin24_ball, Certificate::castin24_data,
-    Certificate::yudin25_local, Certificate::own_local,
-    Certificate::own_split,     Certificate::own_blocks};
+    Certificate::yudin25_local, Certificate::covariances,
+    Certificate::split_paths,   Certificate::token_pairs};
 
 std::optional<Certificate> named(const std::string& which) {
-  if (which == "split") return Certificate::own_split;
-  if (which == "blocks") return Certificate::own_blocks;
-  if (which == "local") return Certificate::own_local;
+  if (which == "split") return Certificate::split_paths;
+  if (which == "pairs") return Certificate::token_pairs;
+  if (which == "covariances") return Certificate::covariances;
   return std::nullopt;
 }
 
@@ -46,7 +46,8 @@ Certificates::Certificates(const Subject& subject, const Selection& selection,
   if (which == "auto" || which == "none" || which == "all") return;
   if (!named(which))
     throw InputError(fmt::format(
-        "--certificate {}: expected auto, none, split, blocks, local or all",
+        "--certificate {}: expected auto, none, split, pairs, covariances or "
+        "all",
         which));
   const bool rope = subject.model && subject.model->config.rope_theta;
   if (selection.kind != Kind::dot || rope || selection.norm != "2")
@@ -77,7 +78,7 @@ Certificates::Found Certificates::found_at(const LayerCertificates& made,
   }
   std::vector<std::optional<Certificate>> asked = {
       named(which_) ? named(which_) : made.usual(x.rows())};
-  if (which_ == "all" && made.offers(Certificate::own_split))
+  if (which_ == "all" && made.offers(Certificate::split_paths))
     asked.assign(std::begin(every), std::end(every));
   Found found;
   for (const std::optional<Certificate>& one : asked) {

@@ -18,7 +18,8 @@ namespace lipscope::audit {
 /// over the ball that holds the input.
 class Certificates {
  public:
-  /// `which` as --certificate has it: auto, none, split, blocks, local or all.
+  /// `which` as --certificate has it: auto, none, split, pairs, covariances or
+  /// all.
   /// InputError for other words, and for a certificate that the selected map
   /// does not have. Borrows subject, selection and maps, which must outlive
   /// this.

@@ -8,6 +8,7 @@
 #include "lipscope/io/journal.h"
 #include "lipscope/record/check_fields.h"
 #include "lipscope/record/record.h"
+#include "lipscope/report/bound_names.h"
 #include "lipscope/report/findings.h"
 #include "lipscope/report/page.h"
 
@@ -35,6 +36,7 @@ WrittenPage write_page(const PageRequest& request) {
     files.emplace_back();
     read_journal(file, [&](nlohmann::ordered_json record) {
       check_fields(record, RecordUse::shown);
+      use_present_bound_names(record);
       if (!consistent(record)) ++written.contradictions;
       if (request.compare) files.back().push_back(compared_fields(record));
       page.add(std::move(record));

@@ -12,6 +12,7 @@
 #include "lipscope/cli/output_files.h"
 #include "lipscope/cli/progress_bar.h"
 #include "lipscope/cli/shared_options.h"
+#include "lipscope/report/bound_names.h"
 #include "lipscope/report/findings.h"
 
 namespace lipscope::cli {
@@ -45,10 +46,12 @@ void declare_measure(CLI::App& app, MeasureArguments& options) {
   app.add_option(
          "--certificate", o.certificate,
          "what proves 'upper' where the Jacobian is too large to decompose. "
-         "auto: own_split for a layer and own_blocks for a head of dot-product "
-         "attention, the best bound over the ball that contains the input for "
-         "other kinds; split, blocks (seconds for a layer at 32 tokens) or "
-         "local: only this one; all: all of them, the best counts; none")
+         "auto: split_paths for a layer and token_pairs for a head of "
+         "dot-product attention, the best bound over the ball that contains "
+         "the input for other kinds; split, pairs (seconds for a layer at 32 "
+         "tokens) or covariances: only this one; all: all of them, the best "
+         "counts; none")
+      ->transform(present_certificate_word, "")
       ->type_name("NAME")
       ->capture_default_str()
       ->group(group);

@@ -26,7 +26,7 @@ struct StackPart {
   Index layer = 0;    ///< what follows the layers has their number
   std::string part;   ///< "attention", "attention_norm", "mlp", "mlp_norm",
                       ///< "last_norm", "head"
-  std::string bound;  ///< what proves it: "own_l2_kernel", "weight norms", …
+  std::string bound;  ///< what proves it: "l2_kernel", "weight norms", …
   std::string scope;  ///< of the part's own input
   Magnitude value;    ///< without the residual around it
 };

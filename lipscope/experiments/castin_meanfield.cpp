@@ -49,10 +49,11 @@ void castin_meanfield(const ExperimentOptions& o, const Notebook& book) {
       answer(r, local_constant(weights, options, start, solver).moving);
       r.details = {{"mass", start.mass[0]},
                    {"formula", 0.5 * (1.0 + size) * std::exp(size)}};
-      answer_above(r, named_bound(above, "own_meanfield"));
+      answer_above(r, named_bound(above, "column_sums_meanfield"));
     });
     row.parameters = {{"restarts", restarts}};
-    for (const std::string bound : {"own_meanfield", "castin24_meanfield"}) {
+    for (const std::string bound :
+         {"column_sums_meanfield", "castin24_meanfield"}) {
       row.series = "best masses, " + bound;
       book.ask(row, [&](Row& r) {
         if (!worst)

@@ -45,10 +45,10 @@ MapPtr<Real> map_of(const Normed& s, const AttentionOptions& options,
 Bound at_input(const Normed& s, const AttentionOptions& options,
                const Matrix& x, bool with) {
   if (!with)
-    return local_certificate(s.weights, options, x, Certificate::own_blocks);
+    return local_certificate(s.weights, options, x, Certificate::token_pairs);
   Bound inner =
       local_certificate(s.weights, options, LayerNorm<double>(s.norm)(x),
-                        Certificate::own_blocks);
+                        Certificate::token_pairs);
   const Magnitude value = Magnitude(inner.value) * norm_layer_at(s.norm, x);
   return make_bound({inner.name + " * norm", inner.norm, inner.mask, ""}, value,
                     inner.scope);

@@ -51,7 +51,7 @@ struct Construction {
 /// Balanced, the same: move the two apart along w. Their means stay, and an
 /// other token that gives them the weight P moves by P|w|ρ sin θ |eV|/√2. For
 /// large scores and V = I that is √(n−2)·a·τ sin θ/√2: within a factor √2 of
-/// own_ball where aAaᵀ ≤ 0, and within 2√2 always (A = I: τ = cos θ = 1/√2).
+/// column_sums where aAaᵀ ≤ 0, and within 2√2 always (A = I: τ = cos θ = 1/√2).
 ///
 /// Kim: 4p − 1 + 2/(p+1) in the inf-norm for odd n and H = d = 1, times
 /// |λ W_V W_O|.

@@ -3,9 +3,10 @@
 #include <cmath>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/theory/column_sums.h"
 #include "lipscope/theory/kim21.h"
 #include "lipscope/theory/l2_kernel.h"
-#include "lipscope/theory/own.h"
+#include "lipscope/theory/row_sums.h"
 
 namespace lipscope {
 
@@ -26,7 +27,7 @@ AttentionConstants::AttentionConstants(const AttentionWeights& weights,
   if (kind == Kind::l2) {
     const Magnitude inverse_root =
         well_above(1.0 / std::sqrt(static_cast<double>(weights.query_width())));
-    l2_token_ = own_l2_token_weights(layer_, norms) * inverse_root;
+    l2_token_ = l2_row_sums_weights(layer_, norms) * inverse_root;
     l2_path_ =
         smaller(kim21_weight_factor(norms) * layer_.output * inverse_root,
                 l2_path_factor(l2_path_norms(layer_.heads)));
@@ -38,16 +39,17 @@ std::optional<AttentionGain> AttentionConstants::over(Index n,
                                                       double radius) const {
   if (kind_ == Kind::l2_untied) return std::nullopt;
   if (kind_ == Kind::l2) {
-    const Magnitude row = own_l2_token(kim21_phi_inverse(n), 1);
+    const Magnitude row = l2_row_sums(kim21_phi_inverse(n), 1);
     return AttentionGain{l2_kernel(n, mask_) * l2_path_, row * l2_token_,
                          row * l2_path_};
   }
   HeadBounds two, token;
   for (const HeadNorms& h : dot_) {
     const ScoreSizes sizes = sizes_over_ball(h, radius);
-    const Magnitude of_two =
-        mask_ == Mask::causal ? own_causal(sizes, n) : own_ball(sizes, n);
-    const Magnitude of_token = own_token(sizes);
+    const Magnitude of_two = mask_ == Mask::causal
+                                 ? column_sums_causal(sizes, n)
+                                 : column_sums(sizes, n);
+    const Magnitude of_token = row_sums(sizes);
     two.alone.push_back(of_two * h.value);
     two.projected.push_back(of_two * h.projected);
     token.alone.push_back(of_token * h.value);
@@ -58,8 +60,8 @@ std::optional<AttentionGain> AttentionConstants::over(Index n,
 }
 
 std::string AttentionConstants::name() const {
-  return kind_ == Kind::l2    ? own_l2_token_statement.name
-         : kind_ == Kind::dot ? own_token_statement.name
+  return kind_ == Kind::l2    ? l2_row_sums_statement.name
+         : kind_ == Kind::dot ? row_sums_statement.name
                               : "";
 }
 

@@ -20,11 +20,12 @@ struct AttentionGain {
 /// The constants of one layer's attention over balls of any radius: norms of
 /// weights are taken once, and asked many times.
 ///
-///   dot        two: own_causal or own_ball; token, row: own_token. (Row i of
-///              the line in own.h is at most a|dx_i| + (1 +
+///   dot        two: column_sums_causal or column_sums; token, row: row_sums.
+///   (Row i of
+///              the line in column_sums.h is at most a|dx_i| + (1 +
 ///              g)(Σ_jP_ij|dx_j|²)^½ ≤ (1 + a + g)‖dX‖_F.)
-///   l2         everywhere; two: own_l2_kernel; token: own_l2_token; row: that
-///              with the smaller factor of weights that own_l2_kernel has. (In
+///   l2         everywhere; two: l2_kernel; token: l2_row_sums; row: that
+///              with the smaller factor of weights that l2_kernel has. (In
 ///              its notation, (Σ_hΣ_jP^h_ij|dy^h_j|²)^½ ≤ ‖dX W_Q k^{-1/4}‖_F
 ///              for the heads side by side, in place of max_j|dy^h_j| for
 ///              each.)
@@ -38,7 +39,7 @@ class AttentionConstants {
   /// is proved.
   std::optional<AttentionGain> over(Index n, double radius) const;
 
-  /// Of the bound that `token` is: "own_token", "own_l2_token"; empty where
+  /// Of the bound that `token` is: "row_sums", "l2_row_sums"; empty where
   /// there is none.
   std::string name() const;
 
@@ -47,7 +48,7 @@ class AttentionConstants {
   Mask mask_;
   LayerHeads layer_;  // without the heads themselves
   std::vector<HeadNorms> dot_;
-  // k^{-1/2} own_l2_token_weights; and k^{-1/2} (Σ_h ‖W_Q^h‖⁴‖W_V^h‖²)^{1/2}
+  // k^{-1/2} l2_row_sums_weights; and k^{-1/2} (Σ_h ‖W_Q^h‖⁴‖W_V^h‖²)^{1/2}
   // ‖W_O‖, or l2_path_factor if smaller
   Magnitude l2_token_ = 0.0, l2_path_ = 0.0;
 };

@@ -8,7 +8,8 @@ namespace lipscope {
 
 /// A Lipschitz constant from above, and what it speaks of.
 struct Bound {
-  std::string name;      ///< the paper or "own", and what: "castin24_ball"
+  std::string name;      ///< the paper and what, "castin24_ball", or the idea,
+                         ///< "column_sums"
   double value = 0.0;    ///< never below the constant; +∞ beyond double
   double log10 = 0.0;    ///< of the value, finite where the value is not
   std::string norm;      ///< "2", "inf", "token"; "w2" holds for "2" as well

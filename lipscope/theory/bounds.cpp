@@ -8,13 +8,16 @@
 
 #include "lipscope/core/errors.h"
 #include "lipscope/theory/castin24.h"
+#include "lipscope/theory/column_sums.h"
+#include "lipscope/theory/cosine_column_sums.h"
 #include "lipscope/theory/kim21.h"
+#include "lipscope/theory/l2_diagonal_apart.h"
 #include "lipscope/theory/l2_kernel.h"
 #include "lipscope/theory/layer_heads.h"
 #include "lipscope/theory/norms.h"
-#include "lipscope/theory/own.h"
 #include "lipscope/theory/qi23.h"
 #include "lipscope/theory/ramapuram24.h"
+#include "lipscope/theory/row_sums.h"
 
 namespace lipscope {
 namespace {
@@ -54,21 +57,21 @@ void add_dot(const LayerHeads& layer, const BoundQuestion& q,
       });
   }
   if (q.mask == Mask::none) {
-    offer(own_ball_statement,
-          [&](const HeadNorms& h) { return own_ball(h.sizes, q.n); });
+    offer(column_sums_statement,
+          [&](const HeadNorms& h) { return column_sums(h.sizes, q.n); });
     // positions are tied to tokens by RoPE: there is no map of measures
     if (!q.rope)
-      offer(own_meanfield_statement,
-            [&](const HeadNorms& h) { return own_meanfield(h.sizes); });
+      offer(column_sums_meanfield_statement,
+            [&](const HeadNorms& h) { return column_sums_meanfield(h.sizes); });
   } else {
-    offer(own_causal_statement,
-          [&](const HeadNorms& h) { return own_causal(h.sizes, q.n); });
+    offer(column_sums_causal_statement,
+          [&](const HeadNorms& h) { return column_sums_causal(h.sizes, q.n); });
     if (!q.rope)
-      offer(own_causal_meanfield_statement,
-            [&](const HeadNorms& h) { return own_causal_meanfield(h.sizes); });
+      offer(hardy_meanfield_statement,
+            [&](const HeadNorms& h) { return hardy_meanfield(h.sizes); });
   }
-  offer(own_token_statement,
-        [&](const HeadNorms& h) { return own_token(h.sizes); });
+  offer(row_sums_statement,
+        [&](const HeadNorms& h) { return row_sums(h.sizes); });
 }
 
 void add_l2(const LayerHeads& layer, const BoundQuestion& q,
@@ -85,15 +88,15 @@ void add_l2(const LayerHeads& layer, const BoundQuestion& q,
       scope));
   out.push_back(
       make_bound(kim21_two_statement, kim21_two(p, q.n, k) * weights, scope));
+  out.push_back(make_bound(l2_diagonal_apart_statement,
+                           l2_diagonal_apart(p, q.n, k) * weights, scope));
   out.push_back(
-      make_bound(own_l2_statement, own_l2(p, q.n, k) * weights, scope));
-  out.push_back(make_bound(
-      own_l2_token_statement,
-      own_l2_token(p, k) * own_l2_token_weights(layer, norms), scope));
+      make_bound(l2_row_sums_statement,
+                 l2_row_sums(p, k) * l2_row_sums_weights(layer, norms), scope));
   // either factor serves: k^{-1/2}, and the heads one by one or side by side
   const double inverse_root = well_above(1.0 / std::sqrt(double(k)));
   out.push_back(
-      make_bound(own_l2_kernel_statement,
+      make_bound(l2_kernel_statement,
                  l2_kernel(q.n, q.mask) *
                      smaller(l2_path_factor(l2_path_norms(layer.heads)),
                              weights * inverse_root),
@@ -128,7 +131,7 @@ void add_sigmoid(const LayerHeads& layer, const BoundQuestion& q,
 
 void add_cosine(const LayerHeads& layer, const BoundQuestion& q,
                 std::vector<Bound>& out) {
-  HeadBounds paper, own;
+  HeadBounds published, columns;
   for (const HeadWeights& h : layer.heads) {
     const CosineNorms norms{.query = weight_norm_above(h.query),
                             .key = weight_norm_above(h.key),
@@ -138,15 +141,15 @@ void add_cosine(const LayerHeads& layer, const BoundQuestion& q,
                             .epsilon = q.cosine.epsilon};
     // values are normalised before W_O: it stays outside
     const double output = layer.projected ? weight_norm_above(h.output) : 1.0;
-    paper.alone.push_back(qi23_cosine(norms, q.n));
-    paper.projected.push_back(paper.alone.back() * output);
-    own.alone.push_back(own_cosine(norms, q.n, q.mask));
-    own.projected.push_back(own.alone.back() * output);
+    published.alone.push_back(qi23_cosine(norms, q.n));
+    published.projected.push_back(published.alone.back() * output);
+    columns.alone.push_back(cosine_column_sums(norms, q.n, q.mask));
+    columns.projected.push_back(columns.alone.back() * output);
   }
-  out.push_back(
-      make_bound(qi23_cosine_statement, together(layer, paper), "everywhere"));
-  out.push_back(
-      make_bound(own_cosine_statement, together(layer, own), "everywhere"));
+  out.push_back(make_bound(qi23_cosine_statement, together(layer, published),
+                           "everywhere"));
+  out.push_back(make_bound(cosine_column_sums_statement,
+                           together(layer, columns), "everywhere"));
 }
 
 void require_answerable(const AttentionWeights& weights,

@@ -8,19 +8,16 @@
 #include <vector>
 
 #include "lipscope/core/errors.h"
-#include "lipscope/core/parallel.h"
-#include "lipscope/theory/block_norms.h"
 #include "lipscope/theory/castin24.h"
+#include "lipscope/theory/covariances.h"
 #include "lipscope/theory/layer_at.h"
 #include "lipscope/theory/norms.h"
-#include "lipscope/theory/own.h"
-#include "lipscope/theory/split.h"
+#include "lipscope/theory/split_paths.h"
+#include "lipscope/theory/token_pairs.h"
 #include "lipscope/theory/yudin25.h"
 
 namespace lipscope {
 namespace {
-
-using Row = Eigen::RowVectorXd;
 
 const Statement& statement_of(Certificate which) {
   switch (which) {
@@ -30,12 +27,12 @@ const Statement& statement_of(Certificate which) {
       return castin24_data_statement;
     case Certificate::yudin25_local:
       return yudin25_local_statement;
-    case Certificate::own_local:
-      return own_local_statement;
-    case Certificate::own_split:
-      return own_split_statement;
-    case Certificate::own_blocks:
-      return own_blocks_statement;
+    case Certificate::covariances:
+      return covariances_statement;
+    case Certificate::split_paths:
+      return split_paths_statement;
+    case Certificate::token_pairs:
+      return token_pairs_statement;
   }
   throw std::invalid_argument("certificate: no such certificate");
 }
@@ -62,40 +59,6 @@ HeadwiseNorms headwise_norms(const LayerParts& l) {
   }
   if (l.projected) out.output = weight_norm_above(l.output);
   return out;
-}
-
-// max_i ‖A Cov_i‖ and max_i |w_i|√λ_max(Cov_i) of one head
-struct Covariances {
-  double diagonal = 0.0, pull = 0.0;
-};
-
-Covariances covariances(const LayerParts& l, const HeadwiseNorms& norms,
-                        const LayerAt& at, Index h) {
-  const Index n = at.x.rows();
-  const Matrix keys = at.k.middleCols(h * l.k, l.k);
-  const Matrix weights = l.key.middleCols(h * l.k, l.k);
-  std::vector<Covariances> of_row(n);
-  parallel_for(n, l.threads, [&](Index i) {
-    const Index seen = visible(l.mask, i, n);
-    const Row p = at.p[h].row(i).head(seen);
-    Matrix centred = at.x.topRows(seen);
-    const Row mean = p * centred;
-    centred.rowwise() -= mean;
-    // A Cov_i = W_Q Σ_j P_ij k_jᵀ(x_j − m_i): F in place of W_Q
-    const Matrix mixed =
-        keys.topRows(seen).transpose() * (p.transpose().asDiagonal() * centred);
-    of_row[i].diagonal =
-        weight_norm_above(norms.query_factor[h].transpose() * mixed);
-    const Matrix scaled = p.cwiseSqrt().transpose().asDiagonal() * centred;
-    const Vector w = weights * at.q.row(i).segment(h * l.k, l.k).transpose();
-    of_row[i].pull = length_above(w) * weight_norm_above(scaled);
-  });
-  Covariances most;
-  for (const Covariances& c : of_row) {
-    most.diagonal = std::max(most.diagonal, c.diagonal);
-    most.pull = std::max(most.pull, c.pull);
-  }
-  return most;
 }
 
 double diameter(const Matrix& x) {
@@ -129,12 +92,8 @@ Magnitude of_head(Certificate which, const LayerParts& l,
       return yudin25_local(nonnegative_norm_above(p), weight_norm_above(at.x),
                            norms.score[h], g1);
     }
-    default: {
-      const Covariances c = covariances(l, norms, at, h);
-      const double columns = p.colwise().sum().maxCoeff();
-      return Magnitude(c.diagonal) + nonnegative_norm_above(p) +
-             Magnitude(c.pull) * root(columns);
-    }
+    default:
+      return covariances(l, norms.query_factor[h], at, h);
   }
 }
 
@@ -183,8 +142,8 @@ LocalCertificates& LocalCertificates::operator=(LocalCertificates&&) noexcept =
 std::string name_of(Certificate which) { return statement_of(which).name; }
 
 bool LocalCertificates::offers(Certificate which) const {
-  return !made_->layer.biased || which == Certificate::own_local ||
-         which == Certificate::own_split || which == Certificate::own_blocks;
+  return !made_->layer.biased || which == Certificate::covariances ||
+         which == Certificate::split_paths || which == Certificate::token_pairs;
 }
 
 Bound LocalCertificates::at(const Matrix& x, Certificate which) const {
@@ -193,11 +152,10 @@ Bound LocalCertificates::at(const Matrix& x, Certificate which) const {
   const LayerParts& layer = made_->layer;
   const LayerAt here = layer_at(layer, x);
   Magnitude value = 0.0;
-  if (which == Certificate::own_split)
-    value = Magnitude(value_path_above(layer, made_->split(), here)) +
-            score_paths_above(layer, made_->split(), here);
-  else if (which == Certificate::own_blocks)
-    value = block_norms_above(layer, here);
+  if (which == Certificate::split_paths)
+    value = split_paths(layer, made_->split(), here);
+  else if (which == Certificate::token_pairs)
+    value = token_pairs(layer, here);
   else
     value = headwise(which, layer, made_->norms(), here);
   return make_bound(statement_of(which), value * (1.0 + here.allowance),

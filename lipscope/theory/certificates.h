@@ -12,9 +12,9 @@ enum class Certificate {
   castin24_ball,  ///< over the ball that holds X; no query bias
   castin24_data,  ///< from the diameter of X; no query bias
   yudin25_local,  ///< from the attention weights; no query bias
-  own_local,      ///< covariances and column sums
-  own_split,      ///< the default for layers: as cheap as measuring
-  own_blocks      ///< exact block norms; for one head, or few tokens
+  covariances,    ///< covariances and column sums
+  split_paths,    ///< the default for layers: as cheap as measuring
+  token_pairs     ///< exact block norms; for one head, or few tokens
 };
 
 std::string name_of(Certificate which);
@@ -23,10 +23,10 @@ std::string name_of(Certificate which);
 /// What depends on the weights alone is made once, so that many inputs are
 /// cheap.
 ///
-/// Several heads: castin24, yudin25 and own_local are made for each head and
-/// added up as in bounds.h. own_split and own_blocks bound the whole layer.
+/// Several heads: castin24, yudin25 and covariances are made for each head and
+/// added up as in bounds.h. split_paths and token_pairs bound the whole layer.
 ///
-/// own_blocks costs n² norms of matrices [d×e] for several heads (seconds at
+/// token_pairs costs n² norms of matrices [d×e] for several heads (seconds at
 /// n = 32, d = 384), and for one about as much as measuring.
 class LocalCertificates {
  public:

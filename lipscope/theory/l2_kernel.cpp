@@ -21,12 +21,12 @@ double weighted_column_sum(double total, double m) {
 
 }  // namespace
 
-const Statement own_l2_kernel_statement{
-    .name = "own_l2_kernel",
+const Statement l2_kernel_statement{
+    .name = "l2_kernel",
     .norm = "2",
     .mask = "any",
     .citation =
-        "own: column sums of a normalised Gaussian kernel, proof in "
+        "lipscope: column sums of a normalised Gaussian kernel, proof in "
         "theory/l2_kernel.h"};
 
 Magnitude l2_kernel(Index n, Mask mask) {

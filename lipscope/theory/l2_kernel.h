@@ -24,7 +24,7 @@
 ///
 /// Proof. The map is Y ↦ [t_1 g(Y_1/t_1), …] between the linear maps [t_h
 /// W_Q,h] k^{-1/4} and [U_h/t_h] k^{-1/4}: heads stand side by side, so that
-/// what is between them has the constant of one. For one (own.h, own_l2)
+/// what is between them has the constant of one. For one (l2_diagonal_apart.h)
 ///
 ///   dg_i = 2 dy_i Cov_i + Σ_j P_ij dy_j + 2 Σ_j P_ij⟨dy_j, y_i−y_j⟩(y_j−ȳ_i).
 ///
@@ -51,7 +51,7 @@
 /// e^{-r²} = 1/m and apart from one another, have ‖P‖ ≈ √m/3.
 namespace lipscope {
 
-extern const Statement own_l2_kernel_statement;
+extern const Statement l2_kernel_statement;
 
 Magnitude l2_kernel(Index n, Mask mask);  ///< Φ(n)
 

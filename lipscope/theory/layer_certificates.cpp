@@ -115,8 +115,8 @@ std::optional<Certificate> LayerCertificates::usual(Index n) const {
                           : static_cast<Index>(made_->options.heads.size());
   constexpr Index few = 64, most_numbers = Index{1} << 27;
   if (n > most_numbers / n / heads) return std::nullopt;
-  return heads == 1 && n <= few ? Certificate::own_blocks
-                                : Certificate::own_split;
+  return heads == 1 && n <= few ? Certificate::token_pairs
+                                : Certificate::split_paths;
 }
 
 std::optional<Bound> LayerCertificates::over_ball(

@@ -30,7 +30,7 @@ class LayerCertificates {
 
   /// Whether this certificate is to be had for the attention.
   bool offers(Certificate which) const;
-  /// own_split for several heads, own_blocks for one and up to 64 tokens;
+  /// split_paths for several heads, token_pairs for one and up to 64 tokens;
   /// nothing where bounds.h answers: where there is no local certificate, or
   /// the attention weights, which it keeps, would take more than a gigabyte.
   std::optional<Certificate> usual(Index n) const;

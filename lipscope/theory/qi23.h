@@ -1,8 +1,15 @@
 #pragma once
 
-#include "lipscope/theory/own.h"
+#include "lipscope/core/matrix.h"
+#include "lipscope/theory/bound.h"
 
 namespace lipscope {
+
+/// What the bounds on scaled cosine attention take of a head, from above.
+struct CosineNorms {
+  double query = 0.0, key = 0.0, value = 0.0;  ///< ‖W_Q‖₂, ‖W_K‖₂, ‖W_V‖₂
+  double tau = 0.0, nu = 0.0, epsilon = 0.0;
+};
 
 /// Scaled cosine attention with normalised values, everywhere, any mask, before
 /// W_O [Qi23, with the ½ of Nair25 for softmax]:

@@ -20,8 +20,8 @@ namespace {
 
 constexpr Certificate all_certificates[] = {
     Certificate::castin24_ball, Certificate::castin24_data,
-    Certificate::yudin25_local, Certificate::own_local,
-    Certificate::own_split,     Certificate::own_blocks};
+    Certificate::yudin25_local, Certificate::covariances,
+    Certificate::split_paths,   Certificate::token_pairs};
 
 // what has to be measured for a claim
 enum class Measure { two, inf, token, row };

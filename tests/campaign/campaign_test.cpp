@@ -44,35 +44,35 @@ TEST_F(Campaign, ViolatesNothing) {
 TEST_F(Campaign, ComparesEveryBoundThatThereIs) {
   const std::set<std::string> expected{"castin24_ball",
                                        "castin24_meanfield",
-                                       "own_ball",
-                                       "own_meanfield",
-                                       "own_causal",
-                                       "own_causal_meanfield",
-                                       "own_token",
+                                       "column_sums",
+                                       "column_sums_meanfield",
+                                       "column_sums_causal",
+                                       "hardy_meanfield",
+                                       "row_sums",
                                        "kim21_inf",
                                        "kim21_two",
-                                       "own_l2",
-                                       "own_l2_token",
-                                       "own_l2_kernel",
+                                       "l2_diagonal_apart",
+                                       "l2_row_sums",
+                                       "l2_kernel",
                                        "qi23_cosine",
-                                       "own_cosine",
+                                       "cosine_column_sums",
                                        "ramapuram24_ball",
                                        "at X: castin24_ball",
                                        "at X: castin24_data",
                                        "at X: yudin25_local",
-                                       "at X: own_local",
-                                       "at X: own_split",
-                                       "at X: own_blocks",
+                                       "at X: covariances",
+                                       "at X: split_paths",
+                                       "at X: token_pairs",
                                        "row gain, dot",
                                        "row gain, l2",
-                                       "own_ball (rotary)",
-                                       "own_causal (rotary)",
-                                       "own_token (rotary)",
-                                       "own_ball (after a norm)",
-                                       "own_causal (after a norm)",
-                                       "own_token (after a norm)",
-                                       "own_meanfield (measures)",
-                                       "own_causal_meanfield (measures)",
+                                       "column_sums (rotary)",
+                                       "column_sums_causal (rotary)",
+                                       "row_sums (rotary)",
+                                       "column_sums (after a norm)",
+                                       "column_sums_causal (after a norm)",
+                                       "row_sums (after a norm)",
+                                       "column_sums_meanfield (measures)",
+                                       "hardy_meanfield (measures)",
                                        "castin24_meanfield (measures)",
                                        "residual(dot)",
                                        "block(dot)",
@@ -111,11 +111,12 @@ TEST_F(Campaign, ComparesEveryBoundThatThereIs) {
 
 TEST_F(Campaign, FindsABoundThatIsHalfOfWhatItShouldBe) {
   for (const std::string name :
-       {"own_ball", "own_causal", "own_token", "own_l2_token", "kim21_inf",
-        "own_l2_kernel", "at X: own_local", "at X: own_split",
-        "at X: own_blocks", "ramapuram24_ball", "own_meanfield (measures)",
-        "own_token (rotary)", "own_token (after a norm)", "residual(dot)",
-        "weight_norm_above", "norm_layer_everywhere"}) {
+       {"column_sums", "column_sums_causal", "row_sums", "l2_row_sums",
+        "kim21_inf", "l2_kernel", "at X: covariances", "at X: split_paths",
+        "at X: token_pairs", "ramapuram24_ball",
+        "column_sums_meanfield (measures)", "row_sums (rotary)",
+        "row_sums (after a norm)", "residual(dot)", "weight_norm_above",
+        "norm_layer_everywhere"}) {
     const Tally weak = tally_over(0, 480, {name, 0.5});
     const auto found = weak.violations();
     ASSERT_EQ(found.size(), 1u) << name;
@@ -152,7 +153,7 @@ TEST_F(Campaign, CasesDependOnTheirNumberAndTheSeedAlone) {
 TEST_F(Campaign, TalliesAreReadAsTheyWereWritten) {
   const Tally back = campaign::tally_of(to_json(some()));
   EXPECT_EQ(to_json(back).dump(), to_json(some()).dump());
-  EXPECT_THROW(campaign::tally_of({{"own_ball", {1, 2}}}), InputError);
+  EXPECT_THROW(campaign::tally_of({{"column_sums", {1, 2}}}), InputError);
 }
 
 // the program: it stops with code 4 and the case, and what was cut goes on
@@ -184,7 +185,7 @@ TEST(CampaignProgram, GoesOnFromItsJournal) {
 
 TEST(CampaignProgram, StopsAtAViolationAndNamesTheCase) {
   const test::Folder folder;
-  const std::string weak = " --seed 7 --weaken own_token --factor 0.5";
+  const std::string weak = " --seed 7 --weaken row_sums --factor 0.5";
   const test::Outcome run =
       program("--cases 5000 --chunk 200 --out " + (folder / "c.jsonl") + weak);
   EXPECT_EQ(run.code, 4);

@@ -47,11 +47,11 @@ Certified certified(const std::string& options, const std::string& by) {
 TEST(CertificatesOfMiniLM, AreCloseAndCostAboutWhatMeasuringDoes) {
   if (!test::shared_folder()) GTEST_SKIP() << "no shared models";
   const Certified split =
-      certified("--lengths 8:100:24 --samples 2", "own_split");
+      certified("--lengths 8:100:24 --samples 2", "split_paths");
   const Certified blocks = certified(
-      "--lengths 8,16 --samples 1 --certificate blocks", "own_blocks");
+      "--lengths 8,16 --samples 1 --certificate blocks", "token_pairs");
   const Certified heads =
-      certified("--lengths 16,32 --samples 1 --heads each", "own_blocks");
+      certified("--lengths 16,32 --samples 1 --heads each", "token_pairs");
   std::printf("split: median %.2f, %.2f s beside %.2f s of measuring\n",
               median(split.ratios), split.proving, split.measuring);
   std::printf("blocks: median %.2f; single heads: median %.2f\n",

@@ -39,22 +39,24 @@ std::vector<Cell> table() {
       anywhere{"1.5", "ln", "everywhere"}, none{"none"}, causal{"causal"},
       both{"none", "causal"};
   add("dot", ball, "2", none,
-      {"castin24_ball", "castin24_meanfield", "own_ball", "own_meanfield"},
-      {"own_ball", "own_meanfield"});
+      {"castin24_ball", "castin24_meanfield", "column_sums",
+       "column_sums_meanfield"},
+      {"column_sums", "column_sums_meanfield"});
   add("dot", ball, "2", causal,
-      {"castin24_ball", "own_causal", "own_causal_meanfield"},
-      {"own_causal", "own_causal_meanfield"});
+      {"castin24_ball", "column_sums_causal", "hardy_meanfield"},
+      {"column_sums_causal", "hardy_meanfield"});
   add("dot", ball, "inf", both, {refused});
-  add("dot", ball, "token", both, {"own_token"});
+  add("dot", ball, "token", both, {"row_sums"});
   for (const char* kind : {"dot", "sigmoid", "l2-untied"}) {
     add(kind, all, "2", both, {grows});
     add(kind, all, "inf", both, {grows});
     add(kind, all, "token", both, {refused});
   }
-  add("l2", anywhere, "2", both, {"kim21_two", "own_l2", "own_l2_kernel"});
+  add("l2", anywhere, "2", both,
+      {"kim21_two", "l2_diagonal_apart", "l2_kernel"});
   add("l2", anywhere, "inf", both, {"kim21_inf"});
-  add("l2", anywhere, "token", both, {"own_l2_token"});
-  add("cosine", anywhere, "2", both, {"own_cosine", "qi23_cosine"});
+  add("l2", anywhere, "token", both, {"l2_row_sums"});
+  add("cosine", anywhere, "2", both, {"cosine_column_sums", "qi23_cosine"});
   add("cosine", anywhere, "inf", both, {refused});
   add("cosine", anywhere, "token", both, {refused});
   add("sigmoid", ball, "2", both, {"ramapuram24_ball"});
@@ -135,9 +137,9 @@ TEST(BoundTableOfLlama, HasTheBoundsForRotaryPositions) {
   const auto ask = [&](const std::string& rest) {
     return answered(dir + " --layers 0 " + rest);
   };
-  EXPECT_EQ(ask("--norm 2 --mask causal"), Names{"own_causal"});
-  EXPECT_EQ(ask("--norm 2 --mask none"), Names{"own_ball"});
-  EXPECT_EQ(ask("--norm token"), Names{"own_token"});
+  EXPECT_EQ(ask("--norm 2 --mask causal"), Names{"column_sums_causal"});
+  EXPECT_EQ(ask("--norm 2 --mask none"), Names{"column_sums"});
+  EXPECT_EQ(ask("--norm token"), Names{"row_sums"});
   EXPECT_EQ(ask("--norm inf"), Names{refused});
 }
 
@@ -177,14 +179,14 @@ TEST(MeasureInTheTokenNorm, HasTheBoundOverTheBallAboveIt) {
     return test::json_lines(run.out).at(0);
   };
   const nlohmann::json dot = measured("");
-  EXPECT_EQ(dot["upper_by"], "own_token");
+  EXPECT_EQ(dot["upper_by"], "row_sums");
   EXPECT_NEAR(dot["upper"].get<double>(), 5 * (1 + 1.5 + 1.5), 1e-9);
   EXPECT_LE(dot["lower"], dot["upper"]);
   EXPECT_TRUE(measured(" --certificate none")["upper"].is_null());
   EXPECT_TRUE(measured(" --kind sigmoid")["upper"].is_null());
   write_safetensors(folder / "w", {{"q", 2 * one}, {"v", 5 * one}, {"x", x}});
   const nlohmann::json l2 = measured(" --kind l2");
-  EXPECT_EQ(l2["upper_by"], "own_l2_token");
+  EXPECT_EQ(l2["upper_by"], "l2_row_sums");
   const double p = 0.27846454276107;  // p e^{p+1} = 1
   EXPECT_NEAR(l2["upper"].get<double>(), (4 * p + 1) * 4 * 5, 1e-6);
   EXPECT_LE(l2["lower"], l2["upper"]);
@@ -202,7 +204,7 @@ TEST(BoundOfTiedL2, StandsAboveWhatIsSearchedInTheTokenNorm) {
         layer);
     ASSERT_EQ(run.code, 0) << run.err;
     for (const nlohmann::json& r : test::json_lines(run.out)) {
-      EXPECT_EQ(r["upper_by"], "own_l2_token");
+      EXPECT_EQ(r["upper_by"], "l2_row_sums");
       ASSERT_TRUE(r["upper"].is_number());
       const double ratio = r["lower"].get<double>() / r["upper"].get<double>();
       EXPECT_LE(ratio, 1.0) << layer;

@@ -56,11 +56,11 @@ TEST_F(BoundLayer, PrintsTheFormulasWorkedByHand) {
     EXPECT_NEAR(r["upper_log10"], std::log10(exact), 1e-9) << name;
   };
   const double own = 5 * (1.5 + 2.5 * std::sqrt(4 / (1 + 3 * std::exp(-3.0))));
-  expect("own_ball", own);
-  expect("own_meanfield", 5 * (1.5 + 2.5 * std::exp(1.5)));
+  expect("column_sums", own);
+  expect("column_sums_meanfield", 5 * (1.5 + 2.5 * std::exp(1.5)));
   expect("castin24_ball", 5 * std::sqrt(3 * (2.25 * 17 + 4)));
   expect("castin24_meanfield", 5 * 5.5 * std::exp(3.0));
-  EXPECT_EQ(records[0]["upper_by"], "own_ball");  // the best comes first
+  EXPECT_EQ(records[0]["upper_by"], "column_sums");  // the best comes first
 
   const auto token =
       answers(layer(2, 3, 5) + "--length 4 --radius 0.5 --norm token");
@@ -69,7 +69,7 @@ TEST_F(BoundLayer, PrintsTheFormulasWorkedByHand) {
   EXPECT_EQ(token[0]["norm"], "token");
   const auto causal =
       answers(layer(2, 3, 5) + "--length 4 --radius 0.5 --mask causal");
-  by(causal, "own_causal");
+  by(causal, "column_sums_causal");
   for (const auto& r : causal) EXPECT_EQ(r["mask"], "causal");
 }
 
@@ -113,9 +113,9 @@ TEST_F(BoundLayer, NamesTheRegime) {
 }
 
 TEST_F(BoundLayer, BeyondDoubleTheLogarithmGoesOn) {
-  // a = 900: own_meanfield is 900 + 901 e^900
+  // a = 900: column_sums_meanfield is 900 + 901 e^900
   const auto records = answers(layer(1, 1, 1) + "--length 4 --radius 30");
-  const nlohmann::json r = by(records, "own_meanfield");
+  const nlohmann::json r = by(records, "column_sums_meanfield");
   EXPECT_TRUE(r["upper"].is_null());
   EXPECT_NEAR(r["upper_log10"], std::log10(901) + 900 * std::log10(M_E), 1e-9);
 }
@@ -154,8 +154,8 @@ TEST_F(BoundLayer, TheTableMarksTheBestAndCites) {
   const Outcome run = test::lipscope("bound " + layer(2, 3, 5) +
                                      "--length 4 --radius 0.5 --quiet");
   ASSERT_EQ(run.code, 0) << run.err;
-  for (const char* word : {"own_ball", "best", "castin24_ball", "Castin24",
-                           "regime", "norm 2", "theory/own.h"})
+  for (const char* word : {"column_sums", "best", "castin24_ball", "Castin24",
+                           "regime", "norm 2", "theory/column_sums.h"})
     EXPECT_NE(run.out.find(word), std::string::npos) << word;
 }
 

@@ -60,7 +60,7 @@ TEST_F(Certify, SaysWhatIsProvedAndWhatIsFoundAtEachPosition) {
     EXPECT_EQ(r["lower_is"], "proved");
     EXPECT_EQ(r["quantity"], "distance to a change of prediction");
     EXPECT_EQ(r["upper_is"], "found");
-    EXPECT_EQ(r["lower_by"], "deviation(own_l2_token)");
+    EXPECT_EQ(r["lower_by"], "deviation(l2_row_sums)");
     EXPECT_EQ(r["upper_by"], "attack");
     EXPECT_GT(r["lower"].get<double>(), 0.0);
     EXPECT_LE(r["lower"].get<double>(), r["upper"].get<double>());
@@ -115,7 +115,7 @@ TEST_F(Certify, GivesOrdinaryModelsTheirAnswerInLogarithms) {
   const Outcome o = lipscope(command("dot", "--positions 8 --json"));
   ASSERT_EQ(o.code, 0) << o.err;
   for (const auto& r : json_lines(o.out)) {
-    EXPECT_EQ(r["lower_by"], "deviation(own_token)");
+    EXPECT_EQ(r["lower_by"], "deviation(row_sums)");
     EXPECT_LT(r["details"]["lower_log10"].get<double>(), 0.0);
     EXPECT_GT(r["details"]["gain_log10"].get<double>(), 0.0);
     EXPECT_LE(r["lower"].get<double>(), r["upper"].get<double>());

@@ -34,7 +34,7 @@ TEST(Key, ForgetsWhatWasFound) {
   const std::string asked = key(r);
   r.radius_max = 2.0, r.radius_rms = 1.0;
   r.lower = 1.0, r.lower_by = "golub-kahan-f32";
-  r.upper = 3.0, r.upper_log10 = 0.5, r.upper_by = "own_split";
+  r.upper = 3.0, r.upper_log10 = 0.5, r.upper_by = "split_paths";
   r.upper_whp = 2.0, r.residual = 1e-6, r.steps = 7, r.converged = false;
   r.seconds = 3.0, r.details["best"] = true, r.cut = "budget";
   EXPECT_EQ(key(r), asked);

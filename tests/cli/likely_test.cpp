@@ -32,7 +32,7 @@ Seen look_at(const std::string& command) {
 }
 
 TEST(LikelyBound, IsTheCertainOneWhereThatIsSmaller) {
-  // one head, few tokens: own_blocks is within a percent, and 16 steps are not
+  // one head, few tokens: token_pairs is within a percent, and 16 steps are not
   const Seen one = look_at(
       "measure --random d=64,heads=1 --lengths 16,32 --enclose 3 --threads 1");
   EXPECT_EQ(one.both, 2);

@@ -79,7 +79,7 @@ TEST_F(Meanfield, PrintsTheTheorysTable) {
       EXPECT_EQ(r[change]["norm"], "w2");
     EXPECT_EQ(r["move"]["scope"], "input");
     EXPECT_EQ(r["moved"]["scope"], "ball");
-    EXPECT_EQ(r["moved"]["upper_by"], "own_meanfield");
+    EXPECT_EQ(r["moved"]["upper_by"], "column_sums_meanfield");
   }
 }
 
@@ -92,7 +92,8 @@ TEST_F(Meanfield, ShowsBothMeanFieldBounds) {
   EXPECT_NEAR(worst["lower"], 165.8455, 2e-3);
   EXPECT_NEAR(worst["upper"], 4 + 5 * std::exp(4.0), 1e-6);
   const auto& bounds = worst["details"]["bounds_log10"];
-  EXPECT_NEAR(bounds["own_meanfield"], std::log10(4 + 5 * std::exp(4.0)), 1e-9);
+  EXPECT_NEAR(bounds["column_sums_meanfield"],
+              std::log10(4 + 5 * std::exp(4.0)), 1e-9);
   EXPECT_NEAR(bounds["castin24_meanfield"], std::log10(13 * std::exp(8.0)),
               1e-9);
   EXPECT_NEAR(worst["details"]["mass"][0].get<double>() +
@@ -112,7 +113,7 @@ TEST_F(Meanfield, MasksByPosition) {
   EXPECT_NEAR(r["duplicate"]["lower"], 2.0, 1e-8);
   EXPECT_EQ(r["split"]["norm"], "d2");
   EXPECT_EQ(r["split"]["mask"], "causal");
-  EXPECT_EQ(r["parted"]["upper_by"], "own_causal_meanfield");
+  EXPECT_EQ(r["parted"]["upper_by"], "hardy_meanfield");
   // without the mask positions do not matter
   auto open = answers("--weights " + file + " --num-heads 1 --mask none");
   const LocalConstant expected =

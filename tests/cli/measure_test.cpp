@@ -153,7 +153,7 @@ TEST_F(Measure, EnclosesAsAsked) {
   EXPECT_GE(record["upper_whp"], record["lower"]);
   EXPECT_EQ(record["status"], "converged");
   EXPECT_EQ(record["delta"], 1e-10);
-  EXPECT_EQ(record["upper_by"], "own_split");
+  EXPECT_EQ(record["upper_by"], "split_paths");
   EXPECT_GE(record["upper"], record["lower"]);
 }
 
@@ -165,14 +165,22 @@ TEST_F(Measure, CertifiesFromAboveByTheNamedCertificate) {
     EXPECT_EQ(run.code, 0) << run.err;
     return json_lines(run.out).at(0);
   };
-  EXPECT_EQ(record("")["upper_by"], "own_split");
-  EXPECT_EQ(record("--heads 2")["upper_by"], "own_blocks");
-  EXPECT_EQ(record("--certificate local")["upper_by"], "own_local");
-  EXPECT_EQ(record("--map core --certificate blocks")["upper_by"],
-            "own_blocks");
+  EXPECT_EQ(record("")["upper_by"], "split_paths");
+  EXPECT_EQ(record("--heads 2")["upper_by"], "token_pairs");
+  EXPECT_EQ(record("--certificate covariances")["upper_by"], "covariances");
+  EXPECT_EQ(record("--map core --certificate pairs")["upper_by"],
+            "token_pairs");
+  // earlier words, which ask the same
+  for (const auto& [old, present] :
+       {std::pair("local", "covariances"), std::pair("blocks", "pairs")}) {
+    const auto asked = record("--certificate " + std::string(old));
+    EXPECT_EQ(asked["upper_by"],
+              present == std::string("pairs") ? "token_pairs" : present);
+    EXPECT_EQ(asked["parameters"]["certificate"], present);
+  }
   EXPECT_TRUE(record("--certificate none")["upper"].is_null());
-  EXPECT_EQ(record("--kind l2")["upper_by"], "own_l2_kernel");
-  EXPECT_EQ(record("--kind cosine")["upper_by"], "own_cosine");
+  EXPECT_EQ(record("--kind l2")["upper_by"], "l2_kernel");
+  EXPECT_EQ(record("--kind cosine")["upper_by"], "cosine_column_sums");
   EXPECT_EQ(record("--kind sigmoid")["upper_by"], "ramapuram24_ball");
   EXPECT_TRUE(record("--kind l2-untied")["upper"].is_null());
 
@@ -183,7 +191,7 @@ TEST_F(Measure, CertifiesFromAboveByTheNamedCertificate) {
     EXPECT_LE(all["lower"], value) << name;
     EXPECT_LE(all["upper"], value) << name;
   }
-  EXPECT_EQ(all["upper"], each["own_blocks"]);
+  EXPECT_EQ(all["upper"], each["token_pairs"]);
   EXPECT_EQ(all["parameters"]["certificate"], "all");
 
   test::expect_refusal(test::lipscope(layer + "--certificate svd"), 2,

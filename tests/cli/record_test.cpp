@@ -41,10 +41,10 @@ TEST(Record, ThatWasCutIsNotConverged) {
 TEST(Record, TakesTheCertainBoundForTheLikelyOneWhereItIsSmaller) {
   Record r;
   r.upper = 2.0;
-  r.upper_by = "own_blocks";
+  r.upper_by = "token_pairs";
   r.upper_whp = 3.0;
   EXPECT_EQ(to_json(r)["upper_whp"], 2.0);
-  EXPECT_EQ(to_json(r)["details"]["upper_whp_by"], "own_blocks");
+  EXPECT_EQ(to_json(r)["details"]["upper_whp_by"], "token_pairs");
   EXPECT_TRUE(says_no_less_than_certain(to_json(r)));
   r.upper_whp = 1.5;
   EXPECT_EQ(to_json(r)["upper_whp"], 1.5);

@@ -42,6 +42,23 @@ TEST_F(Report, ReadsSeveralFilesAndAnEmptyOne) {
   EXPECT_EQ(o.out, "");
 }
 
+TEST_F(Report, ReadsTheNamesThatBoundsHadInSchema1) {
+  const std::string old =
+      R"({"schema":1,"command":"measure","lower":1.5,"upper":2.5,)"
+      R"("upper_by":"own_split"})"
+      "\n";
+  for (const std::string command : {"report ", "compare "}) {
+    const Outcome o = test::lipscope(
+        command + write("a.jsonl", old) +
+        (command == "compare " ? " " + write("b.jsonl", old) : "") +
+        " --quiet --out " + (folder / "page.html"));
+    EXPECT_EQ(o.code, 0) << o.err;
+    const std::string page = contents(folder / "page.html");
+    EXPECT_NE(page.find("\"split_paths\""), page.npos) << command;
+    EXPECT_EQ(page.find("own_split"), page.npos) << command;
+  }
+}
+
 TEST_F(Report, RefusesWhatItCannotReadOrWrite) {
   expect_refusal(test::lipscope("report " + (folder / "absent.jsonl")), 2,
                  {"absent.jsonl"});

@@ -88,7 +88,7 @@ TEST(ReproduceCommand, MeasuresGrowLikeTheProjectsBound) {
   const auto records = reproduced("castin-meanfield");
   for (const auto& [size, best] :
        {std::pair(1.0, 3.07), {2.0, 13.0}, {3.0, 48.1}, {4.0, 165.8}}) {
-    const json own = at(records, "best masses, own_meanfield", size);
+    const json own = at(records, "best masses, column_sums_meanfield", size);
     const json castin = at(records, "best masses, castin24_meanfield", size);
     EXPECT_NEAR(own["lower"].get<double>(), best, 0.002 * best);
     EXPECT_EQ(own["lower"], castin["lower"]);
@@ -237,7 +237,7 @@ TEST(ReproduceCommand, ResumesAndPrintsTheSameTable) {
   ASSERT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(test::contents(folder / "rows.jsonl"), written);
   EXPECT_EQ(again.out, first.out);
-  EXPECT_NE(first.out.find("own_meanfield"), std::string::npos);
+  EXPECT_NE(first.out.find("column_sums_meanfield"), std::string::npos);
 }
 
 }  // namespace reproduce_test

@@ -78,7 +78,7 @@ TEST(Deviation, IsWorkedByHandForOneFeature) {
   const Deviation one(stack);
   EXPECT_NEAR(one.gain(one.at(x), 3, 0.1)->value(), (1 + 6 * (4 * p + 1)) * 7,
               1e-6);
-  EXPECT_EQ(one.name(), "own_l2_token");
+  EXPECT_EQ(one.name(), "l2_row_sums");
   // a token by itself: p = 0
   EXPECT_NEAR(one.gain(one.at(x), 1, 0.1)->value(), 49, 1e-6);
 

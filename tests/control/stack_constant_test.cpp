@@ -63,7 +63,7 @@ TEST(StackConstant, TakesTheNormsWhereTheyStand) {
   EXPECT_GT(attention, 6 * (2 * p));
   Stack s{.layers = {layer}, .context = 7, .head = scalar(10)};
   const StackConstant post = stack_constant(s);
-  EXPECT_EQ(post.parts[0].bound, "own_l2_kernel");
+  EXPECT_EQ(post.parts[0].bound, "l2_kernel");
   expect_log10(post.hidden, 200 * (1 + attention) * 50 * (1 + 6));
   expect_log10(post.logits, 10 * 200 * (1 + attention) * 50 * (1 + 6));
   s.layers[0].norm = NormPlace::pre;

@@ -9,9 +9,9 @@ from page_case import PageCase
 class CommandsTest(PageCase):
     def test_bounds_are_bars_by_name_best_first(self):
         self.show(made.bounds())
-        self.assertEqual(self.browser.run("return Chart.getChart('bounds-chart').data.labels"), ["own_ball", "castin24_ball", "castin24_meanfield"])
+        self.assertEqual(self.browser.run("return Chart.getChart('bounds-chart').data.labels"), ["column_sums", "castin24_ball", "castin24_meanfield"])
         self.assertEqual([round(log, 5) for log in self.points("bounds-chart")[0]], [3.25, 4.5, 412.0])
-        self.assertEqual(self.text("h1"), "No small change comes out more than 1,778 times as large (layer 0, n = 64, radius 11, own_ball), over the ball of this radius.")
+        self.assertEqual(self.text("h1"), "No small change comes out more than 1,778 times as large (layer 0, n = 64, radius 11, column_sums), over the ball of this radius.")
 
     def test_search_shows_starts_best_and_bound(self):
         self.show(made.searched())
@@ -109,7 +109,7 @@ class CommandsTest(PageCase):
 
     def test_meanfield_says_the_largest_with_what_is_known_from_above(self):
         self.show(made.meanfield())
-        self.assertEqual(self.text("h1"), "Largest of 2: layer 0, 2 tokens (sample 0): two close measures can come out 0.75 times as far apart, and at most 3 times, proved (own_meanfield).")
+        self.assertEqual(self.text("h1"), "Largest of 2: layer 0, 2 tokens (sample 0): two close measures can come out 0.75 times as far apart, and at most 3 times, proved (column_sums_meanfield).")
 
     def test_rows_of_two_texts_are_told_apart(self):
         texts = [{"from": "text", "name": f"books/{name}.txt", "sha256": "00", "offset": 0} for name in ("alice", "moby")]

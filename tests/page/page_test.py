@@ -25,7 +25,7 @@ class PageTest(PageCase):
         self.assertIn("Layer 1, at 8 tokens (sample 1).", facts)
         self.assertIn(f"At least {top:.4g}", facts)
         self.assertIn(f"At most {1.05 * top:.4g}, but for a chance of 10⁻¹⁰", facts)
-        self.assertIn(f"At most {4 * top:.4g}, proved (own_split); above / below 4.", facts)
+        self.assertIn(f"At most {4 * top:.4g}, proved (split_paths); above / below 4.", facts)
         # the heaviest going in is token 1, coming out the last
         self.assertEqual(self.texts(".facts .word.in")[0], "me")
         self.assertEqual(self.texts(".facts .word.out")[0], "—never")
@@ -125,7 +125,7 @@ class PageTest(PageCase):
         for row, lower in zip(rows, expected):
             self.assertAlmostEqual(float(row["lower"]) / lower, 1, delta=1e-6)
             self.assertEqual(row["model"], "tiny/")
-            self.assertEqual(row["upper_by"], "own_split")
+            self.assertEqual(row["upper_by"], "split_paths")
 
     def colours(self, side):
         shown = self.browser.run("""

@@ -13,7 +13,7 @@ def measured(lower, layer=0, head="all", **more):
     """A measurement; upper and upper_whp as factors of lower."""
     upper, likely = more.pop("upper", None), more.pop("whp", None)
     return made.record(layer=layer, head=head, lower=lower, upper=upper and upper * lower, upper_whp=likely and likely * lower,
-                       upper_by="own_split" if upper else None, **more)
+                       upper_by="split_paths" if upper else None, **more)
 
 
 def drawn(draw, layers, heads, lengths=(8,), samples=1, digits=4, **more):

@@ -40,7 +40,7 @@ def audit(layers=3, heads=2, lengths=(4, 8), samples=2):
                     records.append(record(
                         layer=layer, head=head, n=n, sample=sample, lower=lower,
                         upper_whp=1.05 * lower, upper=4 * lower, upper_log10=math.log10(4 * lower),
-                        upper_by="own_split", radius_rms=3.0 + 0.1 * sample,
+                        upper_by="split_paths", radius_rms=3.0 + 0.1 * sample,
                         parameters={"tokens": True},
                         details={"tokens": WORDS[:n], "input_share": shares(n, layer % n),
                                  "output_share": shares(n, (layer + head + 1) % n if head != "all" else n - 1)}))
@@ -57,30 +57,30 @@ def growth(**fields):
 
 
 def bounds():
-    names = {"castin24_ball": 4.5, "own_ball": 3.25, "castin24_meanfield": 412.0}
+    names = {"castin24_ball": 4.5, "column_sums": 3.25, "castin24_meanfield": 412.0}
     return [record(command="bound", lower=None, lower_by=None, n=64, radius_max=11.0, upper_by=name,
                    upper=10**log if log < 300 else None, upper_log10=log, scope="ball",
-                   details={"best": name == "own_ball", "regime": "sqrt-n"})
+                   details={"best": name == "column_sums", "regime": "sqrt-n"})
             for name, log in names.items()]
 
 
 def searched():
     return [record(command="search", n=20, radius_max=2.0, lower=value, lower_by=by, scope="ball",
-                   upper=14.0, upper_log10=math.log10(14.0), upper_by="own_ball", parameters={"start": k})
+                   upper=14.0, upper_log10=math.log10(14.0), upper_by="column_sums", parameters={"start": k})
             for k, (value, by) in enumerate([(3.0, "ascent"), (6.8825, "construction"), (5.0, "ascent"), (7.1, "ascent")])]
 
 
 def meanfield():
     return [record(command="meanfield", norm="w2", n=2, lower=0.591, upper=3.0, upper_log10=math.log10(3.0),
-                   upper_by="own_meanfield", lower_by="no-split", scope="input"),
+                   upper_by="column_sums_meanfield", lower_by="no-split", scope="input"),
             record(command="meanfield", norm="w2", n=2, lower=0.75, upper=3.0, upper_log10=math.log10(3.0),
-                   upper_by="own_meanfield", lower_by="split", scope="input")]
+                   upper_by="column_sums_meanfield", lower_by="split", scope="input")]
 
 
 def certified():
     """Positions of a text: proved at 0.01, 0.02, …, attacked at ten times that; one where nothing is proved."""
     return [record(command="certify", map="model", layer=None, mask="causal", n=k + 1, sample=k,
-                   lower=None if k == 4 else 0.01 * (k + 1), lower_by="deviation(own_l2_token)",
+                   lower=None if k == 4 else 0.01 * (k + 1), lower_by="deviation(l2_row_sums)",
                    upper=0.1 * (k + 1), upper_log10=math.log10(0.1 * (k + 1)), upper_by="attack",
                    details={"predicted": "a", "lower_is": "proved", "upper_is": "found"})
             for k in range(5)]

@@ -26,24 +26,24 @@ TEST(MeasuredFinding, NamesTheLayerAndHeadThatReactMost) {
   EXPECT_EQ(
       measured_finding({measured(0, 1, 8, 2.5),
                         with(measured(3, 7, 64, 14.25),
-                             {{"upper", 15.5}, {"upper_by", "own_split"}}),
+                             {{"upper", 15.5}, {"upper_by", "split_paths"}}),
                         measured(3, 6, 128, 14.2)}),
       "Answer: layer 3, head 7 reacts most, at n = 64: a small change "
       "comes out 14.25 times as large, and at most 15.5 times "
-      "(own_split).");
+      "(split_paths).");
 }
 
 TEST(MeasuredFinding, SaysTheSmallerClaimFromAbove) {
   const ordered_json both =
       with(measured(1, "all", 8, 2.0), {{"upper", 4.0},
-                                        {"upper_by", "own_split"},
+                                        {"upper_by", "split_paths"},
                                         {"upper_whp", 3.0},
                                         {"delta", 1e-10}});
   EXPECT_EQ(measured_finding({both}),
             "Answer: layer 1 reacts, at n = 8: a small change comes out 2 "
             "times as large, and at most 3 times but for a chance of 1e-10.");
   EXPECT_NE(measured_finding({with(both, {{"upper_whp", 5.0}})})
-                .find("at most 4 times (own_split)."),
+                .find("at most 4 times (split_paths)."),
             std::string::npos);
 }
 
@@ -94,15 +94,16 @@ ordered_json bound(const char* name, double value, bool best, int n = 128) {
 }
 
 TEST(BoundsFinding, NamesTheBestBoundAndItsScope) {
-  EXPECT_EQ(bounds_finding({bound("own_ball", 12.5, true),
-                            bound("castin24_ball", 30.0, false)}),
-            "Answer: own_ball is the best of 2 bounds: at most 12.5 times as "
-            "large, for any 128 tokens within 4.");
+  EXPECT_EQ(
+      bounds_finding({bound("column_sums", 12.5, true),
+                      bound("castin24_ball", 30.0, false)}),
+      "Answer: column_sums is the best of 2 bounds: at most 12.5 times as "
+      "large, for any 128 tokens within 4.");
   EXPECT_EQ(bounds_finding(
                 {with(bound("kim21", 2.0, true), {{"scope", "everywhere"}})}),
             "Answer: kim21 is the best of 1 bound: at most 2 times as large, "
             "for any 128 tokens, anywhere.");
-  const ordered_json beyond = with(bound("own_ball", 1.0, true),
+  const ordered_json beyond = with(bound("column_sums", 1.0, true),
                                    {{"upper", nullptr}, {"upper_log10", 400}});
   EXPECT_NE(bounds_finding({beyond}).find("at most 10^400.0 times"),
             std::string::npos);
@@ -131,7 +132,7 @@ ordered_json searched(double lower, ordered_json upper, const char* of) {
           {"n", 64},
           {"lower", lower},
           {"upper", upper},
-          {"upper_by", "own_ball"},
+          {"upper_by", "column_sums"},
           {"status", "converged"},
           {"parameters", {{"of", of}}},
           {"details", {{"start", "random 3"}}}};
@@ -142,7 +143,7 @@ TEST(SearchedFinding, SaysTheLargestAndHowFarBelowItsBound) {
                               searched(99.0, 100.0, "start random 1"),
                               searched(3.0, 48.0, "best")}),
             "Answer: the largest constant found is 12 (layer 5, head 3, n = "
-            "64, from start 'random 3'); at most 48 (own_ball), 4 times "
+            "64, from start 'random 3'); at most 48 (column_sums), 4 times "
             "that.");
   EXPECT_NE(searched_finding({searched(12.0, nullptr, "best")})
                 .find("no bound is proved there."),

@@ -28,9 +28,10 @@ TEST(AttentionConstants, AreTheBoundsOfTheSameName) {
         const AttentionGain gain = *constants.over(t.x.rows(), R);
         EXPECT_NEAR(gain.token.log10(),
                     test::find(all, constants.name())->log10, 1e-12);
-        const std::string two = kind == Kind::l2 ? "own_l2_kernel"
-                                : t.options.mask == Mask::causal ? "own_causal"
-                                                                 : "own_ball";
+        const std::string two = kind == Kind::l2 ? "l2_kernel"
+                                : t.options.mask == Mask::causal
+                                    ? "column_sums_causal"
+                                    : "column_sums";
         EXPECT_NEAR(gain.two.log10(), test::find(all, two)->log10, 1e-12);
       }
     }

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <optional>
 
-#include "lipscope/theory/split.h"
+#include "lipscope/theory/split_paths.h"
 #include "tests/theory/cases.h"
 
 namespace lipscope {
@@ -19,8 +19,8 @@ using test::one_by_one;
 
 constexpr Certificate all_certificates[] = {
     Certificate::castin24_ball, Certificate::castin24_data,
-    Certificate::yudin25_local, Certificate::own_local,
-    Certificate::own_split,     Certificate::own_blocks};
+    Certificate::yudin25_local, Certificate::covariances,
+    Certificate::split_paths,   Certificate::token_pairs};
 
 Matrix column(std::initializer_list<double> tokens) {
   Matrix x(static_cast<Index>(tokens.size()), 1);
@@ -71,19 +71,19 @@ TEST(Certificates, FromWeightsAreTheFormulasWorkedByHand) {
   // g₁ = ¾(1 − ¾ + ¼) and ½
   expect_certificate(w, x, Certificate::yudin25_local, 5 * (p + 2 * a * 0.5));
   expect_certificate(
-      w, x, Certificate::own_local,
+      w, x, Certificate::covariances,
       5 * (a / 4 + p + a * std::sqrt(3.0) / 4 * std::sqrt(1.25)));
   // the blocks are numbers, all positive: the certificate is ‖J‖ itself
   const Matrix J = 5 * (Matrix(2, 2) << a * 3 / 16 + 0.75 * (1 + a / 4),
                         0.25 * (1 - 0.75 * a), 0.5, a / 4 + 0.5)
                            .finished();
   EXPECT_LT((dense_jacobian(w, {}, x) - J).norm(), 1e-14);
-  expect_certificate(w, x, Certificate::own_blocks, norm2(J));
+  expect_certificate(w, x, Certificate::token_pairs, norm2(J));
   // value path apart: N_ij = P_ij |w_i||x_j − m_i| + δ_ij A Cov_i, w = (a, 0)
   const Matrix N =
       5 * a *
       (Matrix(2, 2) << 3.0 / 16 + 3.0 / 16, 3.0 / 16, 0, 0.25).finished();
-  expect_certificate(w, x, Certificate::own_split, 5 * p + norm2(N));
+  expect_certificate(w, x, Certificate::split_paths, 5 * p + norm2(N));
 }
 
 TEST(Certificates, SeeTheQueryBias) {
@@ -92,10 +92,10 @@ TEST(Certificates, SeeTheQueryBias) {
   w.query_bias = Vector::Constant(1, std::log(3.0));
   const Matrix x = column({1, 0});
   const double a = std::log(3.0), p = std::sqrt(20.0 / 16);
-  expect_certificate(w, x, Certificate::own_local,
+  expect_certificate(w, x, Certificate::covariances,
                      5 * (p + a * std::sqrt(3.0) / 4 * std::sqrt(1.5)));
   // N has both rows a·3/16: norm 2a·3/16
-  expect_certificate(w, x, Certificate::own_split, 5 * (p + 2 * a * 3 / 16));
+  expect_certificate(w, x, Certificate::split_paths, 5 * (p + 2 * a * 3 / 16));
   const LocalCertificates certificates(w, {});
   for (const Certificate which :
        {Certificate::castin24_ball, Certificate::castin24_data,
@@ -116,11 +116,12 @@ TEST(Certificates, AreExactWhereAllHeadsLookAtOneToken) {
   w.value = Vector{{1.0, 5.0}}.asDiagonal();
   w.output = Vector{{5.0, 1.5}}.asDiagonal();
   const Matrix x = gaussian(30, 2, Rng(1));
-  EXPECT_NEAR(local_certificate(w, {}, x, Certificate::own_split).value, 7.5,
+  EXPECT_NEAR(local_certificate(w, {}, x, Certificate::split_paths).value, 7.5,
               1e-6);
   // heads side by side: ‖W_V‖
   EXPECT_NEAR(
-      local_certificate(w, {.project = false}, x, Certificate::own_split).value,
+      local_certificate(w, {.project = false}, x, Certificate::split_paths)
+          .value,
       5.0, 1e-6);
 }
 
@@ -198,11 +199,11 @@ TEST(Certificates, RefuseOtherMaps) {
   EXPECT_THROW(LocalCertificates(w, {.sequences = 2}), std::invalid_argument);
   EXPECT_THROW(LocalCertificates(w, {.heads = {3}}), std::invalid_argument);
   const LocalCertificates c(w, {});
-  EXPECT_THROW(c.at(Matrix::Zero(2, 3), Certificate::own_split),
+  EXPECT_THROW(c.at(Matrix::Zero(2, 3), Certificate::split_paths),
                std::invalid_argument);
-  EXPECT_THROW(c.at(Matrix(0, 1), Certificate::own_split),
+  EXPECT_THROW(c.at(Matrix(0, 1), Certificate::split_paths),
                std::invalid_argument);
-  EXPECT_THROW(c.at(column({NAN}), Certificate::own_split),
+  EXPECT_THROW(c.at(column({NAN}), Certificate::split_paths),
                std::invalid_argument);
 }
 
@@ -265,7 +266,7 @@ TEST(BlockNorms, OfOneHeadAreWithinTwice) {
       w.query *= size / a;
       const double reached = norm2(dense_jacobian(w, {}, x));
       const double bound =
-          local_certificate(w, {}, x, Certificate::own_blocks).value;
+          local_certificate(w, {}, x, Certificate::token_pairs).value;
       EXPECT_GE(bound, reached);
       worst = std::max(worst, bound / reached);
     }

@@ -7,7 +7,7 @@
 
 #include "lipscope/attention/softmax.h"
 #include "lipscope/theory/castin24.h"
-#include "lipscope/theory/own.h"
+#include "lipscope/theory/column_sums.h"
 #include "tests/theory/cases.h"
 
 namespace lipscope {
@@ -40,17 +40,17 @@ TEST(DotBounds, AreTheFormulasWorkedByHand) {
   const BoundQuestion at_half{.n = 4, .radius = 0.5};
   expect_close(value(plain, at_half, "castin24_meanfield"),
                5 * (1 + 4.5) * std::exp(3.0));
-  expect_close(value(plain, at_half, "own_ball"),
+  expect_close(value(plain, at_half, "column_sums"),
                5 * (1.5 + 2.5 * std::sqrt(4 / (1 + 3 * std::exp(-3.0)))));
 
   // with b_Q = 2: c = 6, a_b = 1.5 + 3
   AttentionWeights biased = plain;
   biased.query_bias = Vector::Constant(1, 2.0);
-  expect_close(value(biased, at_half, "own_ball"),
+  expect_close(value(biased, at_half, "column_sums"),
                5 * (1.5 + 5.5 * std::sqrt(4 / (1 + 3 * std::exp(-9.0)))));
-  expect_close(value(biased, at_half, "own_meanfield"),
+  expect_close(value(biased, at_half, "column_sums_meanfield"),
                5 * (1.5 + 5.5 * std::exp(4.5)));
-  expect_close(value(biased, at_half, "own_token"), 5 * (1 + 1.5 + 4.5));
+  expect_close(value(biased, at_half, "row_sums"), 5 * (1 + 1.5 + 4.5));
 }
 
 TEST(DotBounds, UnderACausalMaskWorkedByHand) {
@@ -62,17 +62,18 @@ TEST(DotBounds, UnderACausalMaskWorkedByHand) {
       5 * (0.06 + 1.21 * std::sqrt(1 + e * std::log1p(3 / e)));
   ASSERT_LT(columns, hardy);
   const BoundQuestion few{.mask = Mask::causal, .n = 4, .radius = 0.1};
-  expect_close(value(w, few, "own_causal"), columns);
+  expect_close(value(w, few, "column_sums_causal"), columns);
   const BoundQuestion many{.mask = Mask::causal, .n = 1000000, .radius = 0.1};
-  expect_close(value(w, many, "own_causal"), hardy);
-  expect_close(value(w, many, "own_causal_meanfield"), hardy);
+  expect_close(value(w, many, "column_sums_causal"), hardy);
+  expect_close(value(w, many, "hardy_meanfield"), hardy);
   // the simpler min(n, e^{2s}(1 + ln n)) is never smaller
   for (const double s : {0.0, 0.3, 2.0, 10.0, 400.0})
     for (const Index n : {1, 2, 10, 1000}) {
-      const double sum = column_sum(s, n, Mask::causal).value();
+      const double sum = largest_column_sum(s, n, Mask::causal).value();
       EXPECT_LE(sum, std::min<double>(n, std::exp(2 * s) * (1 + std::log(n))) *
                          (1 + 1e-12));
-      EXPECT_GE(sum, column_sum(s, n, Mask::none).value() * (1 - 1e-12));
+      EXPECT_GE(sum,
+                largest_column_sum(s, n, Mask::none).value() * (1 - 1e-12));
     }
 }
 
@@ -85,7 +86,7 @@ TEST(DotBounds, DivideByTheRootOfTheWidth) {
   expect_close(value(w, {.n = 2, .radius = 1}, "castin24_ball"),
                std::sqrt(3 * (9 * 9 + 2.0)));
   w.query_bias = Vector{{4.0, 0.0, 7.0, 0.0}};
-  expect_close(value(w, {.n = 2, .radius = 2}, "own_token"), 1 + 12 + 24);
+  expect_close(value(w, {.n = 2, .radius = 2}, "row_sums"), 1 + 12 + 24);
 }
 
 AttentionWeights two_heads(double output) {
@@ -137,20 +138,20 @@ TEST(DotBounds, UseWhatTheNormLayerLeavesOfTheLogits) {
   EXPECT_NEAR(R, 3 * std::sqrt(2.0) + std::sqrt(0.3125), 1e-12);
   BoundQuestion q{.n = 2, .radius = R, .norm = norm};
   const double pull = 1.7 * std::sqrt(18.0), diagonal = 6 * std::sqrt(4.5);
-  expect_close(value(w, q, "own_ball"),
+  expect_close(value(w, q, "column_sums"),
                diagonal + (1 + pull) * std::sqrt(2 / (1 + std::exp(-2 * 5.1))));
-  expect_close(value(w, q, "own_token"), 1 + diagonal + pull);
+  expect_close(value(w, q, "row_sums"), 1 + diagonal + pull);
   // RMSNorm does not centre: ΓW_Q = (1, 0), ΓW_K = (0, 3);
   // spread 2·3 + √2·0.7·3, pull (√2 + 0.7)·√18, diagonal √2·3·√18 = 18
   q.norm->kind = NormWeights::Kind::rms;
-  expect_close(value(w, q, "own_meanfield"),
+  expect_close(value(w, q, "column_sums_meanfield"),
                18 + (1 + (std::sqrt(2.0) + 0.7) * std::sqrt(18.0)) *
                         std::exp(6 + 2.1 * std::sqrt(2.0)));
   // a ball that is smaller than what the norm layer gives wins
   q.radius = 0.01;
   BoundQuestion no_norm = q;
   no_norm.norm.reset();
-  EXPECT_EQ(value(w, q, "own_ball"), value(w, no_norm, "own_ball"));
+  EXPECT_EQ(value(w, q, "column_sums"), value(w, no_norm, "column_sums"));
 }
 
 TEST(DotBounds, WithRopeRestOnLengthsAlone) {
@@ -160,10 +161,10 @@ TEST(DotBounds, WithRopeRestOnLengthsAlone) {
   w.query_bias = Vector::Constant(1, 1.0);
   w.key_bias = Vector::Constant(1, 2.0);
   BoundQuestion q{.n = 3, .radius = 0.5, .rope = true};
-  expect_close(value(w, q, "own_ball"),
+  expect_close(value(w, q, "column_sums"),
                5 * (3.5 + 4 * std::sqrt(3 / (1 + 2 * std::exp(-14.0)))));
   const std::vector<Bound> all = bounds(w, q);
-  EXPECT_EQ(find(all, "own_meanfield"), nullptr);
+  EXPECT_EQ(find(all, "column_sums_meanfield"), nullptr);
   EXPECT_EQ(find(all, "castin24_ball"), nullptr);
   // after a norm layer with γ = 3 (not centred), β = 1: q ≤ 2·3 + |1·2 + 1|,
   // k ≤ 3·3 + |3 + 2|; ρ = 3
@@ -171,7 +172,7 @@ TEST(DotBounds, WithRopeRestOnLengthsAlone) {
                        .gain = Vector::Constant(1, 3.0),
                        .bias = Vector::Ones(1)};
   q.radius = norm_layer_radius(*q.norm);
-  expect_close(value(w, q, "own_token"), 5 * (1 + 2 * 14 * 3 + 9 * 3 * 3.0));
+  expect_close(value(w, q, "row_sums"), 5 * (1 + 2 * 14 * 3 + 9 * 3 * 3.0));
 }
 
 // attention with rotated q and k, W_V = I, k = d = 2; token i turned by i·angle
@@ -215,9 +216,9 @@ TEST(DotBounds, HoldUnderRope) {
           2e-6));
     }
     const double R = test::radius(x);
-    EXPECT_LE(
-        norm2(J),
-        (1 + 1e-6) * value(w, {.n = n, .radius = R, .rope = true}, "own_ball"));
+    EXPECT_LE(norm2(J),
+              (1 + 1e-6) *
+                  value(w, {.n = n, .radius = R, .rope = true}, "column_sums"));
   }
 }
 
@@ -264,13 +265,15 @@ TEST(DotBounds, WhatDoesNotApplyIsNotOffered) {
     for (const Bound& b : bounds(w, q)) all += b.name + " ";
     return all;
   };
-  EXPECT_EQ(names({.n = 3, .radius = 1}),
-            "castin24_ball castin24_meanfield own_ball own_meanfield "
-            "own_token ");
+  EXPECT_EQ(
+      names({.n = 3, .radius = 1}),
+      "castin24_ball castin24_meanfield column_sums column_sums_meanfield "
+      "row_sums ");
   EXPECT_EQ(names({.mask = Mask::causal, .n = 3, .radius = 1}),
-            "castin24_ball own_causal own_causal_meanfield own_token ");
+            "castin24_ball column_sums_causal hardy_meanfield row_sums ");
   w.query_bias = Vector::Ones(1);
-  EXPECT_EQ(names({.n = 3, .radius = 1}), "own_ball own_meanfield own_token ");
+  EXPECT_EQ(names({.n = 3, .radius = 1}),
+            "column_sums column_sums_meanfield row_sums ");
   // a bias that no key sees is none
   w.key = scalar(0);
   EXPECT_NE(names({.n = 3, .radius = 1}).find("castin24_ball"),
@@ -300,18 +303,18 @@ TEST(DotBounds, BeyondDoubleKeepTheirLogarithm) {
   // a = 10⁴: 10⁴ + (1 + 10⁴)e^{10⁴}
   const std::vector<Bound> all =
       bounds(one_by_one(1, 1, 1), {.n = 2, .radius = 100});
-  const Bound* b = find(all, "own_meanfield");
+  const Bound* b = find(all, "column_sums_meanfield");
   EXPECT_TRUE(std::isinf(b->value));
   EXPECT_NEAR(b->log10, 1e4 / std::log(10.0) + std::log10(10001.0), 1e-8);
-  EXPECT_EQ(best_bound(all, "2")->name, "own_ball");
-  EXPECT_EQ(best_bound(all, "token")->name, "own_token");
+  EXPECT_EQ(best_bound(all, "2")->name, "column_sums");
+  EXPECT_EQ(best_bound(all, "token")->name, "row_sums");
   EXPECT_FALSE(best_bound(all, "inf").has_value());
   EXPECT_EQ(b->scope, "ball of radius 100");
 }
 
 TEST(OwnBall, IsBelowCastin24OnAGrid) {
   double largest = 0.0;
-  std::printf("own_ball / castin24_ball\n%10s", "n \\ a");
+  std::printf("column_sums / castin24_ball\n%10s", "n \\ a");
   const double sizes[] = {0.0, 0.01, 0.1, 0.3, 1, 3, 10, 100, 1000};
   for (const double a : sizes) std::printf("%8g", a);
   std::printf("\n");
@@ -319,7 +322,7 @@ TEST(OwnBall, IsBelowCastin24OnAGrid) {
     std::printf("%10td", n);
     for (const double a : sizes) {
       const double ratio =
-          own_ball({a, a, a}, n).value() / castin24_ball(a, 1.0, n).value();
+          column_sums({a, a, a}, n).value() / castin24_ball(a, 1.0, n).value();
       std::printf("%8.3f", ratio);
       largest = std::max(largest, ratio);
     }
@@ -330,8 +333,9 @@ TEST(OwnBall, IsBelowCastin24OnAGrid) {
 
 TEST(OwnMeanfield, HasTheRateOfTheBoundFromBelow) {
   // at γR² = 4, ≥ 165.8 is reached; here 277, castin24 38,752
-  EXPECT_NEAR(own_meanfield({4, 4, 4}).value(), 4 + 5 * std::exp(4.0), 1e-9);
-  EXPECT_NEAR(own_meanfield({4, 4, 4}).value(), 277, 0.05);
+  EXPECT_NEAR(column_sums_meanfield({4, 4, 4}).value(), 4 + 5 * std::exp(4.0),
+              1e-9);
+  EXPECT_NEAR(column_sums_meanfield({4, 4, 4}).value(), 277, 0.05);
   EXPECT_NEAR(castin24_meanfield(4, 1).value(), 38752, 2);
 }
 
@@ -350,7 +354,7 @@ TEST(FalseForms, Castin24WithAQueryBias) {
   EXPECT_GT(reached, 6.4);
   EXPECT_EQ(find(bounds(t.weights, {.n = 4, .radius = 1}), "castin24_ball"),
             nullptr);
-  EXPECT_GT(value(t.weights, {.n = 4, .radius = 1}, "own_ball"), reached);
+  EXPECT_GT(value(t.weights, {.n = 4, .radius = 1}, "column_sums"), reached);
 }
 
 TEST(FalseForms, TheUnmaskedFormUnderACausalMask) {
@@ -366,8 +370,8 @@ TEST(FalseForms, TheUnmaskedFormUnderACausalMask) {
       cesaro.row(i).head(i + 1).setConstant(1.0 / static_cast<double>(i + 1));
     EXPECT_NEAR(norm2(cesaro), row.norm, 6e-4);
     const BoundQuestion q{.mask = Mask::causal, .n = row.n, .radius = 1};
-    EXPECT_GT(norm2(cesaro), own_meanfield({0, 0, 0}).value());
-    EXPECT_LE(norm2(cesaro), value(w, q, "own_causal"));
+    EXPECT_GT(norm2(cesaro), column_sums_meanfield({0, 0, 0}).value());
+    EXPECT_LE(norm2(cesaro), value(w, q, "column_sums_causal"));
   }
 }
 

@@ -113,7 +113,7 @@ TEST(LayerWithoutNorms, IsBoundedByItsBranches) {
   const Matrix x = gaussian(4, 8, Rng(3));
   const double mlp = mlp_above(mlp_norms(layer.mlp), 0.0).value();
   EXPECT_GT(mlp, 0.5);
-  const auto certificate = Certificate::own_split;
+  const auto certificate = Certificate::split_paths;
   const double attention =
       LayerCertificates(layer, MapName::attn, {}).at(x, certificate)->value;
   const double residual =
@@ -141,12 +141,12 @@ TEST_P(LayersOf, OneHeadIsBoundedAsInItsLayer) {
   EXPECT_NEAR(certificates.at(x, {})->value, ball->value, 1e-9 * ball->value);
   EXPECT_FALSE(certificates.usual(Index{1} << 20));  // too many to keep
   if (GetParam() == Architecture::llama) return;
-  EXPECT_EQ(certificates.usual(64), Certificate::own_blocks);
-  EXPECT_EQ(certificates.usual(65), Certificate::own_split);
+  EXPECT_EQ(certificates.usual(64), Certificate::token_pairs);
+  EXPECT_EQ(certificates.usual(65), Certificate::split_paths);
   const Bound local =
       local_certificate(layer.attention, {.mask = layer.mask, .heads = {1}}, x,
-                        Certificate::own_blocks);
-  EXPECT_EQ(certificates.at(x, Certificate::own_blocks)->value, local.value);
+                        Certificate::token_pairs);
+  EXPECT_EQ(certificates.at(x, Certificate::token_pairs)->value, local.value);
 }
 
 TEST_P(LayersOf, BoundsEverywhereAreNeverBelowTheDenseJacobian) {

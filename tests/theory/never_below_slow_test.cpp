@@ -40,8 +40,8 @@ class Ratios {
 
 constexpr Certificate all_certificates[] = {
     Certificate::castin24_ball, Certificate::castin24_data,
-    Certificate::yudin25_local, Certificate::own_local,
-    Certificate::own_split,     Certificate::own_blocks};
+    Certificate::yudin25_local, Certificate::covariances,
+    Certificate::split_paths,   Certificate::token_pairs};
 
 // trials first … first + count: three of five climb, and are looked at where
 // they start and where they end
@@ -114,7 +114,7 @@ TEST(SplitCertificate, IsNeverBelowLongInputs) {
     const double reached = test::norm2(test::jacobian(t));
     const LocalCertificates certificates(t.weights, t.options);
     for (const Certificate which :
-         {Certificate::own_split, Certificate::own_blocks})
+         {Certificate::split_paths, Certificate::token_pairs})
       ratios.add(name_of(which), reached / certificates.at(t.x, which).value);
   });
   ratios.print_and_check();

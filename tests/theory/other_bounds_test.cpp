@@ -6,8 +6,8 @@
 
 #include "lipscope/theory/blocks.h"
 #include "lipscope/theory/kim21.h"
+#include "lipscope/theory/l2_diagonal_apart.h"
 #include "lipscope/theory/l2_kernel.h"
-#include "lipscope/theory/own.h"
 #include "lipscope/theory/qi23.h"
 #include "lipscope/theory/ramapuram24.h"
 #include "lipscope/theory/yudin25.h"
@@ -87,9 +87,9 @@ TEST(Kim21, BoundsOfALayerWorkedByHand) {
       std::sqrt(625.0 + 400.0) * std::sqrt(9 + std::sqrt(32.0));
   expect_close(value(two_l2_heads(), q, "kim21_two"),
                std::sqrt(6.0) / 2 * (4 * p + 1) * weights);
-  expect_close(value(two_l2_heads(), q, "own_l2"),
+  expect_close(value(two_l2_heads(), q, "l2_diagonal_apart"),
                0.5 * (2 * p + (1 + 2 * p) * std::sqrt(6.0)) * weights);
-  expect_close(value(two_l2_heads(), q, "own_l2_token"),
+  expect_close(value(two_l2_heads(), q, "l2_row_sums"),
                0.5 * (4 * p + 1) * weights);
   // Σ‖W_Q^h‖²‖W_V^hW_O^h‖ is 5·5√5 + 10·2√13 = 128.01, above 122.57; with the
   // second head's values 2 → 0.1 and its output ten times as large it is
@@ -97,11 +97,11 @@ TEST(Kim21, BoundsOfALayerWorkedByHand) {
   AttentionWeights uneven = two_l2_heads();
   uneven.value(0, 1) = 0.1;
   uneven.output.row(1) *= 10;
-  expect_close(value(uneven, q, "own_l2_token"),
+  expect_close(value(uneven, q, "l2_row_sums"),
                0.5 * (4 * p + 1) * (25 * std::sqrt(5.0) + std::sqrt(1300.0)));
   BoundQuestion bare = q;
   bare.project = false;
-  expect_close(value(two_l2_heads(), bare, "own_l2_token"),
+  expect_close(value(two_l2_heads(), bare, "l2_row_sums"),
                0.5 * (4 * p + 1) * std::sqrt(1025.0));
   expect_close(value(two_l2_heads(), bare, "kim21_inf"),
                (4 * p + 0.5) * 12 * 5);
@@ -122,7 +122,7 @@ TEST(OwnL2Token, IsNearlyReachedInOneDimension) {
   const double reached = test::token_norm_below(
       dense_jacobian(tied(1, 1), {.kind = Kind::l2}, x), n, Rng(3));
   const double bound =
-      value(tied(1, 1), {.kind = Kind::l2, .n = n}, "own_l2_token");
+      value(tied(1, 1), {.kind = Kind::l2, .n = n}, "l2_row_sums");
   EXPECT_NEAR(reached, 4 * p - 1 + 2 / (p + 1), 1e-9);
   EXPECT_LE(reached, bound);
   EXPECT_GT(reached, 0.85 * bound);
@@ -158,7 +158,7 @@ TEST(L2Kernel, BoundsWorkedByHand) {
       4 * std::sqrt(5.0) * 5 * std::sqrt(10.0) * 2 / std::sqrt(s1 * s2);
   const double u = (a + b) / 2 + std::sqrt((a - b) * (a - b) / 4 + c * c);
   const BoundQuestion q{.kind = Kind::l2, .n = 6};
-  expect_close(value(two_l2_heads(), q, "own_l2_kernel"),
+  expect_close(value(two_l2_heads(), q, "l2_kernel"),
                l2_kernel(6, Mask::none).value() / 2 *
                    std::sqrt(5 * s1 + 10 * s2) * std::sqrt(u));
   // without W_O the heads stand apart: ‖U_h‖ = |q_h|v_h, t_h² = v_h, so that
@@ -166,7 +166,7 @@ TEST(L2Kernel, BoundsWorkedByHand) {
   BoundQuestion bare = q;
   bare.project = false;
   expect_close(
-      value(two_l2_heads(), bare, "own_l2_kernel"),
+      value(two_l2_heads(), bare, "l2_kernel"),
       l2_kernel(6, Mask::none).value() / 2 *
           std::min(std::sqrt(1025.0), std::sqrt(15.0) * std::sqrt(5.0) * 5));
 }
@@ -187,7 +187,7 @@ TEST(L2Kernel, IsNearWhatIsReachedAndBelowTheOthers) {
         root_k * norm2(dense_jacobian(w, {.kind = Kind::l2, .mask = mask}, x));
     const double above =
         root_k *
-        value(w, {.kind = Kind::l2, .mask = mask, .n = n}, "own_l2_kernel");
+        value(w, {.kind = Kind::l2, .mask = mask, .n = n}, "l2_kernel");
     EXPECT_LT(reached, above);
     EXPECT_GT(reached, 0.1 * above);
   }
@@ -195,7 +195,8 @@ TEST(L2Kernel, IsNearWhatIsReachedAndBelowTheOthers) {
     for (const Mask mask : {Mask::none, Mask::causal})
       EXPECT_LE(
           l2_kernel(tokens, mask).value(),
-          own_l2(kim21_phi_inverse(tokens), tokens, 1).value() * (1 + 1e-12))
+          l2_diagonal_apart(kim21_phi_inverse(tokens), tokens, 1).value() *
+              (1 + 1e-12))
           << tokens;
 }
 
@@ -212,9 +213,10 @@ TEST(FalseForms, L2WithTheSquareOfTheQueryNorm) {
         reached, norm2(dense_jacobian(tied(4, 1), {.kind = Kind::l2}, x)));
   }
   EXPECT_GT(reached, 24.1);
-  EXPECT_LT(reached, value(tied(4, 1), {.kind = Kind::l2, .n = 2}, "own_l2"));
+  EXPECT_LT(reached,
+            value(tied(4, 1), {.kind = Kind::l2, .n = 2}, "l2_diagonal_apart"));
   const double kernel =
-      value(tied(4, 1), {.kind = Kind::l2, .n = 2}, "own_l2_kernel");
+      value(tied(4, 1), {.kind = Kind::l2, .n = 2}, "l2_kernel");
   EXPECT_LT(reached, kernel);
   EXPECT_GT(reached, 0.6 * kernel);
 }
@@ -228,7 +230,7 @@ TEST(Cosine, BoundsWorkedByHand) {
   expect_close(value(w, q, "qi23_cosine"),
                2 * 22.0 * (9 * 7 * 3 + 3 * 7 * 2 + 2 * 3 * 5));
   expect_close(
-      value(w, q, "own_cosine"),
+      value(w, q, "cosine_column_sums"),
       2 * 22 *
           (7 * 2 + std::sqrt(3 / (1 + 2 * std::exp(-14.0))) * (7 * 3 + 5)));
 }

@@ -129,17 +129,19 @@ TEST(SplitCertificate, IsCloseOnMiniLM) {
         const AttentionWeights weights = bert.attention(layer);
         const AttentionOptions options{.mask = mask};
         const LocalCertificates certificates(weights, options);
-        certificates.at(x, Certificate::own_split);  // weights are seen once
+        certificates.at(x, Certificate::split_paths);  // weights are seen once
         double split = 0.0;
-        certifying += seconds_of(
-            [&] { split = certificates.at(x, Certificate::own_split).value; });
+        certifying += seconds_of([&] {
+          split = certificates.at(x, Certificate::split_paths).value;
+        });
         const MultiHeadAttention<float> f32(weights, options);
         const MultiHeadAttention<double> f64(weights, options);
         measuring += seconds_of([&] { measure_norm(f32, f64, x); });
         EXPECT_GE(split, sigma * (1 - 1e-8));
         split_ratios.push_back(split / sigma);
         if (x.rows() > 16 || mask == Mask::causal) continue;  // seconds
-        const double blocks = certificates.at(x, Certificate::own_blocks).value;
+        const double blocks =
+            certificates.at(x, Certificate::token_pairs).value;
         EXPECT_GE(blocks, sigma * (1 - 1e-8));
         EXPECT_LE(blocks, split);
         block_ratios.push_back(blocks / sigma);

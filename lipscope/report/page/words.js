@@ -80,7 +80,7 @@ const rates = {
     [0.5, "√n", "the fastest at a fixed radius [Castin24]"]
   ],
   "dot 2 causal": [
-    [0, "no growth", "once n is large, by Hardy's inequality (own_causal_meanfield)"],
+    [0, "no growth", "once n is large, by Hardy's inequality (hardy_meanfield)"],
     [0.5, "√n", "the fastest at a fixed radius [Castin24]"]
   ],
   "l2 2": [[0.5, "√n", "its bound, up to a logarithm [Kim21]"]],

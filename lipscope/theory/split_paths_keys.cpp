@@ -7,7 +7,7 @@
 #include "lipscope/core/parallel.h"
 #include "lipscope/theory/head_grams.h"
 #include "lipscope/theory/lane.h"
-#include "lipscope/theory/split.h"
+#include "lipscope/theory/split_paths.h"
 
 namespace lipscope {
 namespace {

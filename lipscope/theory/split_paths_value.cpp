@@ -5,7 +5,7 @@
 #include "lipscope/core/gemm.h"
 #include "lipscope/core/parallel.h"
 #include "lipscope/theory/magnitude.h"
-#include "lipscope/theory/split.h"
+#include "lipscope/theory/split_paths.h"
 
 namespace lipscope {
 namespace {
@@ -134,7 +134,7 @@ double norm_of_two_by_two(double a, double b, double c, double d) {
 double value_path_above(const LayerParts& l, const SplitWeights& split,
                         const LayerAt& at) {
   const Index H = l.heads, n = at.x.rows();
-  constexpr Index few = 24;  // see split.h
+  constexpr Index few = 24;  // see split_paths.h
   if (n < few) {
     double most = 0.0;
     for (const Matrix& p : at.p)

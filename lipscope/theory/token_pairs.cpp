@@ -1,4 +1,4 @@
-#include "lipscope/theory/block_norms.h"
+#include "lipscope/theory/token_pairs.h"
 
 #include <algorithm>
 #include <cmath>
@@ -258,7 +258,15 @@ Matrix norms_of_blocks_above(const LayerParts& l, const LayerAt& at) {
   return l.heads == 1 ? norms_of_one_head(l, at) : norms_of_layer(l, at);
 }
 
-double block_norms_above(const LayerParts& l, const LayerAt& at) {
+const Statement token_pairs_statement{
+    .name = "token_pairs",
+    .norm = "2",
+    .mask = "any",
+    .citation =
+        "lipscope: norm of the matrix of the norms of J between pairs of "
+        "tokens, theory/token_pairs.h"};
+
+double token_pairs(const LayerParts& l, const LayerAt& at) {
   return nonnegative_norm_above(norms_of_blocks_above(l, at));
 }
 

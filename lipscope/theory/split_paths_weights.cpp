@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "lipscope/theory/magnitude.h"
-#include "lipscope/theory/split.h"
+#include "lipscope/theory/split_paths.h"
 
 namespace lipscope {
 namespace {

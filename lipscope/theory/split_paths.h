@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "lipscope/theory/bound.h"
 #include "lipscope/theory/layer_at.h"
 #include "lipscope/theory/norms.h"
 
@@ -88,5 +89,10 @@ Vector query_blocks_above(const LayerParts& layer, const SplitWeights& split,
 /// ‖N‖: the key and query paths together, from above.
 double score_paths_above(const LayerParts& layer, const SplitWeights& split,
                          const LayerAt& at);
+
+/// The whole: value + ‖N‖.
+extern const Statement split_paths_statement;
+Magnitude split_paths(const LayerParts& layer, const SplitWeights& split,
+                      const LayerAt& at);
 
 }  // namespace lipscope

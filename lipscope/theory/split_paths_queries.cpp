@@ -10,7 +10,7 @@
 #include "lipscope/theory/head_grams.h"
 #include "lipscope/theory/lane.h"
 #include "lipscope/theory/magnitude.h"
-#include "lipscope/theory/split.h"
+#include "lipscope/theory/split_paths.h"
 
 namespace lipscope {
 namespace {

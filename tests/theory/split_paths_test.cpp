@@ -1,7 +1,7 @@
 // The parts of the split certificate, which are made for many tokens together,
 // against the same made plainly, block by block.
 
-#include "lipscope/theory/split.h"
+#include "lipscope/theory/split_paths.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include "lipscope/attention/dense.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/spectral/dense.h"
-#include "lipscope/theory/block_norms.h"
 #include "lipscope/theory/head_grams.h"
+#include "lipscope/theory/token_pairs.h"
 
 namespace lipscope {
 namespace split_test {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "lipscope/theory/bound.h"
 #include "lipscope/theory/layer_at.h"
 
 namespace lipscope {
@@ -9,13 +10,14 @@ namespace lipscope {
 ///   B_ij = Σ_h [P^h_ij (W_V^h + w_i^hᵀ(v_j^h − v̄_i^h)) + δ_ij W_Q^hC_i^h]
 ///   W_O^h
 ///
-/// (see split.h). One head: with FFᵀ ⪰ W_OW_Oᵀ in place of W_O a block has w
-/// columns; off the diagonal its Gram matrix is that of W_V with a change of
-/// rank two, and within a percent; on it λ(G) ≤ ‖G⁴‖_F^{1/4}. Several heads:
+/// (see split_paths.h). One head: with FFᵀ ⪰ W_OW_Oᵀ in place of W_O a block
+/// has w columns; off the diagonal its Gram matrix is that of W_V with a change
+/// of rank two, and within a percent; on it λ(G) ≤ ‖G⁴‖_F^{1/4}. Several heads:
 /// each block [d×e] is formed.
 Matrix norms_of_blocks_above(const LayerParts& layer, const LayerAt& at);
 
 /// The norm of that matrix, from above: ‖J‖₂ is at most that.
-double block_norms_above(const LayerParts& layer, const LayerAt& at);
+extern const Statement token_pairs_statement;
+double token_pairs(const LayerParts& layer, const LayerAt& at);
 
 }  // namespace lipscope
