@@ -244,7 +244,7 @@ class Bounding final {
         {.name = name,
          .norm = "2",
          .mask = inner.mask,
-         .citation = "of its parts, theory/blocks.h; " + inner.citation},
+         .citation = "of its parts, theory/composition.h; " + inner.citation},
         value, subject_.model->config.pre_norm() ? "everywhere" : inner.scope);
   }
 

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "lipscope/core/errors.h"
-#include "lipscope/theory/blocks.h"
 #include "lipscope/theory/kim21.h"
+#include "lipscope/theory/mlp_bound.h"
 #include "lipscope/theory/norms.h"
 
 namespace lipscope {

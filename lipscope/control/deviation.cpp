@@ -6,9 +6,10 @@
 
 #include "lipscope/core/errors.h"
 #include "lipscope/theory/attention_constants.h"
-#include "lipscope/theory/blocks.h"
 #include "lipscope/theory/layer_bounds.h"
 #include "lipscope/theory/layer_certificates.h"
+#include "lipscope/theory/mlp_bound.h"
+#include "lipscope/theory/norm_layer_bound.h"
 
 namespace lipscope {
 namespace {

@@ -4,9 +4,9 @@
 #include "lipscope/core/rng.h"
 #include "lipscope/experiments/answers.h"
 #include "lipscope/model/layer.h"
-#include "lipscope/theory/blocks.h"
 #include "lipscope/theory/bounds.h"
 #include "lipscope/theory/layer_certificates.h"
+#include "lipscope/theory/norm_layer_bound.h"
 #include "lipscope/theory/unbounded.h"
 
 namespace lipscope {

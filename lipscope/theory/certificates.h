@@ -14,7 +14,7 @@ enum class Certificate {
   yudin25_local,  ///< from the attention weights; no query bias
   covariances,    ///< covariances and column sums
   split_paths,    ///< the default for layers: as cheap as measuring
-  token_pairs     ///< exact block norms; for one head, or few tokens
+  token_pairs     ///< norms between all pairs; for one head, few tokens
 };
 
 std::string name_of(Certificate which);

@@ -23,11 +23,11 @@ Matrix head_grams(const Gram& gram, const Matrix& x, Index heads, Index r) {
       View<double> one(out.row(i).data(), size, size,
                        Eigen::OuterStride<>(size));
       for (Index h = 0; h <= g; ++h) {
-        auto block = one.block(g * r, h * r, r, r);
-        block.noalias() =
+        auto part = one.block(g * r, h * r, r, r);
+        part.noalias() =
             half.block(i * r, h * w, r, w)
                 .lazyProduct(x.block(i * r, h * w, r, w).transpose());
-        if (h < g) one.block(h * r, g * r, r, r) = block.transpose();
+        if (h < g) one.block(h * r, g * r, r, r) = part.transpose();
       }
     }
   }

@@ -9,7 +9,7 @@ namespace lipscope {
 ///
 ///   entry ((h,s), (g,t)) of matrix i = x_i^{h,s} G_hg (x_i^{g,t})ᵀ,
 ///
-/// G_hg the block [w×w] of two heads. Row i·r + s of `x` has the rows s of
+/// G_hg the part [w×w] of two heads. Row i·r + s of `x` has the rows s of
 /// token i, head beside head. Products are made for all tokens together; row i
 /// of the result is matrix i, its rows end to end.
 Matrix head_grams(const Gram& gram, const Matrix& x, Index heads, Index r = 1);

@@ -73,13 +73,6 @@ ScoreSizes after_norm_layer(const HeadWeights& h, const NormWeights& norm,
 
 }  // namespace
 
-double norm_layer_radius(const NormWeights& norm) {
-  require(norm.gain.size() > 0, "norm layer: no gain");
-  const double D = static_cast<double>(norm.gain.size());
-  return well_above(std::sqrt(D) * norm.gain.cwiseAbs().maxCoeff() +
-                    length_above(norm.bias));
-}
-
 ScoreSizes sizes_over_ball(const HeadNorms& norms, double R) {
   const double a = norms.score * R * R;
   const double biased = a + norms.score_bias * R;

@@ -5,12 +5,9 @@
 
 #include "lipscope/attention/head_weights.h"
 #include "lipscope/attention/layer_norm.h"
+#include "lipscope/theory/norm_layer_bound.h"
 
 namespace lipscope {
-
-/// How large a token can leave a norm layer, x = zΓ + β with |z| ≤ √D (and, of
-/// LayerNorm, with mean zero): √D max|γ| + |β|.
-double norm_layer_radius(const NormWeights& norm);
 
 /// Where the tokens are.
 struct TokenSet {

@@ -57,7 +57,7 @@ Magnitude l2_kernel(Index n, Mask mask);  ///< Φ(n)
 
 /// ‖[t_h W_Q,h]‖ and ‖[U_h/t_h]‖ of these heads, from above, where t_h makes
 /// the two Frobenius norms of a head alike. Where heads have no output
-/// (concatenated) U is block-diagonal.
+/// (concatenated) the U_h stand one by one down the diagonal.
 struct L2PathNorms {
   double query = 0.0, path = 0.0;
   std::vector<double> balance;  ///< t_h

@@ -1,12 +1,12 @@
 #include "lipscope/theory/layer_certificates.h"
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "lipscope/core/errors.h"
 #include "lipscope/theory/layer_bounds.h"
+#include "lipscope/theory/mlp_bound.h"
+#include "lipscope/theory/norm_layer_bound.h"
 #include "lipscope/theory/norms.h"
 
 namespace lipscope {
@@ -30,23 +30,6 @@ Matrix normed(const NormWeights& norm, const Matrix& x) {
 }
 
 }  // namespace
-
-double variance_below(const NormWeights& norm, const Vector& token) {
-  const double D = static_cast<double>(token.size());
-  Vector z = token;
-  if (norm.kind == NormWeights::Kind::layer) z.array() -= z.mean();
-  // the mean is good to a few units of |x|, and so is the variance of |x|²
-  return std::max(0.0,
-                  z.squaredNorm() / D - 0x1p-40 * (token.squaredNorm() / D));
-}
-
-Magnitude norm_layer_at(const NormWeights& norm, const Matrix& x) {
-  require(x.rows() > 0, "norm layer: the sequence is empty");
-  double least = std::numeric_limits<double>::infinity();
-  for (Index i = 0; i < x.rows(); ++i)
-    least = std::min(least, variance_below(norm, x.row(i)));
-  return norm_layer_local(norm, least);
-}
 
 struct LayerCertificates::Made {
   LayerWeights layer;  // of one chosen head that alone

@@ -51,12 +51,4 @@ class LayerCertificates {
   std::unique_ptr<Made> made_;
 };
 
-/// The variance (mean square for RMSNorm) of a token that a norm divides by,
-/// rounded down; 0 at least.
-double variance_below(const NormWeights& norm, const Vector& token);
-
-/// A norm layer at these tokens: max_i max|γ|/√(σ_i² + ε), with the variance
-/// (mean square for RMSNorm) rounded down.
-Magnitude norm_layer_at(const NormWeights& norm, const Matrix& x);
-
 }  // namespace lipscope

@@ -27,8 +27,8 @@ struct SigmoidNorms {
 ///
 /// Proof. dy_i = Σ_j σ_ij dx_jV + Σ_j σ'_ij (dx_i·(Ax_jᵀ + b_KW_Qᵀ)ᵀ) v_j
 /// + Σ_j σ'_ij (dx_j·(x_iA + b_QW_Kᵀ)) v_j, and |v_j| ≤ ‖V‖R + |b_V|. The n×n
-/// matrices of the norms of the blocks have norm at most n times their largest
-/// entry; the middle term is block-diagonal, with n summands a row.
+/// matrices of the norms of the J_ij have norm at most n times their largest
+/// entry; the middle term changes each token by itself, with n summands a row.
 extern const Statement ramapuram24_ball_statement;
 Magnitude ramapuram24_ball(const SigmoidNorms& norms, double R, Index n);
 

@@ -26,8 +26,8 @@ Matrix head_means(const LayerParts& l, const LayerAt& at, const Matrix& x) {
 
 double score_paths_above(const LayerParts& l, const SplitWeights& split,
                          const LayerAt& at) {
-  Matrix norms = key_blocks_above(l, split, at, head_means(l, at, at.v));
-  norms.diagonal() += query_blocks_above(l, split, at);
+  Matrix norms = key_path_norms_above(l, split, at, head_means(l, at, at.v));
+  norms.diagonal() += query_path_norms_above(l, split, at);
   return nonnegative_norm_above(norms);
 }
 

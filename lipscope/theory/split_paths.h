@@ -15,7 +15,8 @@
 ///   v̄_i),
 ///
 /// w_i^h = q_i^hW_K^hᵀ, q with its bias and 1/√k, v̄_i^h = Σ_jP^h_ij v_j^h; and
-/// ‖J‖₂ ≤ value + ‖N‖, N_ij ≥ ‖key block ij‖ + δ_ij‖query block i‖.
+/// ‖J‖₂ ≤ value + ‖N‖, N_ij ≥ ‖key part ij‖ + δ_ij‖query part i‖,
+/// where the part ij [d×e] of a path says how token j acts on token i.
 namespace lipscope {
 
 /// What the paths take of the weights alone. Without an output projection heads
@@ -29,7 +30,7 @@ struct SplitWeights {
   double norm_output = 1.0;
   std::vector<double> head_query, head_output;
   /// ‖W_V^hᵀW_V^g‖, and if projected ‖W_O^hW_O^gᵀ‖, from above, [H×H]
-  Matrix value_blocks, output_blocks;
+  Matrix value_between_heads, output_between_heads;
   Matrix output_factor;  ///< if projected: FFᵀ ⪰ W_OW_Oᵀ, lower triangular
 };
 
@@ -54,12 +55,12 @@ SplitWeights split_weights(const LayerParts& layer);
 ///   ‖Σ E_h⊗V_h‖² ≤ λ(S W_VᵀW_V S) λ(S W_OW_Oᵀ S),  S² = ‖E_h‖
 ///   ‖Σ r_hᵀ⊗V_h‖² ≤ λ(S⁻¹(ϱ∘W_VᵀW_V)S⁻¹) λ(S W_OW_Oᵀ S), ϱ_hg = r_h·r_g
 ///
-/// and the mirror image for s; ∘ is entry by entry on blocks. S² = |r_h| for
-/// the second. A block matrix is no larger than the matrix of its blocks'
-/// norms: all these λ are taken of H×H matrices ≥ 0, made of |ϱ| and the block
-/// norms of the two Gram matrices. Each part is also at most ‖W_V‖‖W_O‖ times
-/// the largest of the |r_h|, the |s_h| or the ‖E_h‖: W_V, then the R_h side by
-/// side, then W_O. The smaller counts.
+/// and the mirror image for s; ∘ multiplies the part of heads h and g by its
+/// entry hg. S² = |r_h| for the second. A matrix cut into parts is no larger
+/// than the matrix of their norms: all these λ are taken of H×H matrices ≥ 0,
+/// made of |ϱ| and the norms of the two Gram matrices between heads. Each part
+/// is also at most ‖W_V‖‖W_O‖ times the largest of the |r_h|, the |s_h| or the
+/// ‖E_h‖: W_V, then the R_h side by side, then W_O. The smaller counts.
 ///
 /// Below 24 tokens, where measuring is quicker than even the first, it is
 /// ‖W_V‖‖W_O‖ max_h‖P^h‖ after all.
@@ -69,22 +70,23 @@ double value_path_above(const LayerParts& layer, const SplitWeights& split,
 /// P^h x^h for all heads, x^h [n×·] side by side.
 Matrix head_means(const LayerParts& layer, const LayerAt& at, const Matrix& x);
 
-/// The norms of all key blocks, from above; `means` has the v̄_i.
+/// The norms of all parts of the key path, from above, [n×n]; `means` has the
+/// v̄_i.
 ///
-/// A key block is Σ_h w_i^hᵀ P^h_ij (v_j^h − v̄_i^h)W_O^h, of rank at most H,
-/// and its norm² is λ(FᵀDGDF) with FFᵀ = Γ_i, Γ_i the H×H Gram matrix of the
-/// w_i^h, G that of the (v_j^h − v̄_i^h)W_O^h and D = diag(P^h_ij). For S ⪰ 0,
-/// λ(S) ≤ ‖S²‖_F^{1/2}.
-Matrix key_blocks_above(const LayerParts& layer, const SplitWeights& split,
-                        const LayerAt& at, const Matrix& means);
+/// A part of the key path is Σ_h w_i^hᵀ P^h_ij (v_j^h − v̄_i^h)W_O^h, of rank at
+/// most H, and its norm² is λ(FᵀDGDF) with FFᵀ = Γ_i, Γ_i the H×H Gram matrix
+/// of the w_i^h, G that of the (v_j^h − v̄_i^h)W_O^h and D = diag(P^h_ij). For S
+/// ⪰ 0, λ(S) ≤ ‖S²‖_F^{1/2}.
+Matrix key_path_norms_above(const LayerParts& layer, const SplitWeights& split,
+                            const LayerAt& at, const Matrix& means);
 
-/// The norms of the query blocks, from above.
+/// The norms of the parts of the query path, one for each token, from above.
 ///
 /// Each C_i^h is cut into QᵀB with a few rows in Q and B, and a rest; the
 /// former is the same problem as for keys in rank·H dimensions, the rest is at
 /// most min(Σ_h‖W_Q^h‖‖rest_h‖‖W_O^h‖, ‖W_Q‖ max_h‖rest_h‖ ‖W_O‖).
-Vector query_blocks_above(const LayerParts& layer, const SplitWeights& split,
-                          const LayerAt& at);
+Vector query_path_norms_above(const LayerParts& layer,
+                              const SplitWeights& split, const LayerAt& at);
 
 /// ‖N‖: the key and query paths together, from above.
 double score_paths_above(const LayerParts& layer, const SplitWeights& split,

@@ -57,7 +57,7 @@ class PowersOf {
   Lanes half_, s_;
 };
 
-// a few rows i of key blocks
+// a few rows i of the key path
 class KeyRows {
  public:
   KeyRows(const LayerParts& layer, const SplitWeights& split, const LayerAt& at,
@@ -154,8 +154,8 @@ class KeyRows {
 
 }  // namespace
 
-Matrix key_blocks_above(const LayerParts& l, const SplitWeights& split,
-                        const LayerAt& at, const Matrix& means) {
+Matrix key_path_norms_above(const LayerParts& l, const SplitWeights& split,
+                            const LayerAt& at, const Matrix& means) {
   const Index n = at.x.rows();
   constexpr Index rows = 16;
   const KeyRows tile(l, split, at, means);

@@ -153,8 +153,8 @@ void covariances(const LayerParts& l, const LayerAt& at, const Moved& m,
 
 }  // namespace
 
-Vector query_blocks_above(const LayerParts& l, const SplitWeights& split,
-                          const LayerAt& at) {
+Vector query_path_norms_above(const LayerParts& l, const SplitWeights& split,
+                              const LayerAt& at) {
   const Index n = at.x.rows(), H = l.heads, k = l.k, w = l.w, r = rank;
   const Moved m = moved(l, at);
   // |Ĉ − C|_F ≤ 12 (n + 8) u max|k_j| max|v_j|: n + 4 roundings in each of two

@@ -55,8 +55,8 @@ double corner_above(const LayerParts& l, const SplitWeights& split,
 }
 
 // λ_max of W∘M for H×H matrices ≥ 0
-double weighted(const Matrix& weights, const Matrix& blocks) {
-  return nonnegative_norm_above(weights.cwiseProduct(blocks));
+double weighted(const Matrix& weights, const Matrix& between_heads) {
+  return nonnegative_norm_above(weights.cwiseProduct(between_heads));
 }
 
 // |ϱ|, ϱ_hg = r_h·r_g from above
@@ -66,7 +66,8 @@ Matrix overlaps(const Matrix& rows) {
   return products.cwiseAbs() + 1e-12 * lengths * lengths.transpose();
 }
 
-// ‖Σ r_hᵀ⊗V_h‖ from |ϱ|; near and far are the block norms of the weights on
+// ‖Σ r_hᵀ⊗V_h‖ from |ϱ|; near and far are the norms of the weights between
+// heads on
 // the side of r and of the others
 double thin_above(const Matrix& overlap, const Matrix& near,
                   const Matrix& far) {
@@ -156,18 +157,20 @@ double value_path_above(const LayerParts& l, const SplitWeights& split,
   if (l.projected) {
     const Vector root = parts.rest.cwiseSqrt();
     const Matrix shares = root * root.transpose();
-    row = thin_above(rows, split.value_blocks, split.output_blocks);
-    col = thin_above(cols, split.output_blocks, split.value_blocks);
-    rest = std::sqrt(weighted(shares, split.value_blocks) *
-                     weighted(shares, split.output_blocks));
+    row =
+        thin_above(rows, split.value_between_heads, split.output_between_heads);
+    col =
+        thin_above(cols, split.output_between_heads, split.value_between_heads);
+    rest = std::sqrt(weighted(shares, split.value_between_heads) *
+                     weighted(shares, split.output_between_heads));
   } else {
     // heads side by side: all of S goes to W_V
     const Vector lengths = cols.diagonal().cwiseSqrt();
-    row = std::sqrt(weighted(rows, split.value_blocks));
-    col =
-        std::sqrt(weighted(lengths * lengths.transpose(), split.value_blocks));
-    rest = std::sqrt(
-        weighted(parts.rest * parts.rest.transpose(), split.value_blocks));
+    row = std::sqrt(weighted(rows, split.value_between_heads));
+    col = std::sqrt(
+        weighted(lengths * lengths.transpose(), split.value_between_heads));
+    rest = std::sqrt(weighted(parts.rest * parts.rest.transpose(),
+                              split.value_between_heads));
   }
   // where no head stands out, the norms of all heads together say more
   const double both = split.norm_value * split.norm_output;

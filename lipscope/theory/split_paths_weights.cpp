@@ -6,8 +6,8 @@
 namespace lipscope {
 namespace {
 
-// the norms of the blocks of a Gram matrix, [H×H]
-Matrix block_norms(const Gram& gram, Index heads) {
+// the norms of a Gram matrix between heads, [H×H]
+Matrix norms_between_heads(const Gram& gram, Index heads) {
   const Index w = gram.g.rows() / heads;
   Matrix out(heads, heads);
   for (Index h = 0; h < heads; ++h)
@@ -43,9 +43,9 @@ SplitWeights split_weights(const LayerParts& l) {
   s.norm_output = std::sqrt(eigenvalue_above(s.output.g, s.output.error));
   s.head_query = head_norms(s.query, l.heads);
   s.head_output = head_norms(s.output, l.heads);
-  s.value_blocks = block_norms(s.value, l.heads);
+  s.value_between_heads = norms_between_heads(s.value, l.heads);
   if (l.projected) {
-    s.output_blocks = block_norms(s.output, l.heads);
+    s.output_between_heads = norms_between_heads(s.output, l.heads);
     s.output_factor = factor_above(s.output);
   }
   return s;

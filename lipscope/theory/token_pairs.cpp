@@ -15,14 +15,14 @@ namespace {
 
 using Row = Eigen::RowVectorXd;
 
-// what row i of the blocks is made of, head by head
-struct RowOfBlocks {
+// what the J_ij of one token i are made of, head by head
+struct RowOfPairs {
   Matrix mean;  // [H×w], v̄_i^h
   Matrix pull;  // [H×d], w_i^h
 };
 
-RowOfBlocks row_of_blocks(const LayerParts& l, const LayerAt& at, Index i) {
-  RowOfBlocks out{Matrix(l.heads, l.w), Matrix(l.heads, l.key.rows())};
+RowOfPairs row_of_pairs(const LayerParts& l, const LayerAt& at, Index i) {
+  RowOfPairs out{Matrix(l.heads, l.w), Matrix(l.heads, l.key.rows())};
   for (Index h = 0; h < l.heads; ++h) {
     out.mean.row(h) = at.p[h].row(i) * at.v.middleCols(h * l.w, l.w);
     out.pull.row(h) = at.q.row(i).segment(h * l.k, l.k) *
@@ -40,8 +40,8 @@ Matrix query_part(const LayerParts& l, const LayerAt& at, Index i, Index h,
   return l.query.middleCols(h * l.k, l.k) * c;
 }
 
-// What one head's blocks take of the weights. With values as F leaves them, in
-// a basis Q where their Gram matrix is all but diagonal, block ij without its
+// What the J_ij of one head take of the weights. With values as F leaves them,
+// in a basis Q where their Gram matrix is all but diagonal, J_ij without its
 // query part is P_ij(V + w_iᵀz), z = v_j − v̄_i.
 struct OneHead {
   Matrix value;      // V = W_V F Q, [d×w]
@@ -192,7 +192,7 @@ Matrix norms_of_one_head(const LayerParts& l, const LayerAt& at) {
       for (Index m = j; m < std::min(seen, j + lane_width); ++m)
         norms(i, m) = p[m] * norm(lambda[m - j], trace + length * sizes[m]);
     }
-    // block ii: its Gram matrix, with W_QC for the query part
+    // J_ii: its Gram matrix, with W_QC for the query part
     const Matrix c = at.k.topRows(seen).transpose() *
                      (z.leftCols(seen) * p.head(seen).asDiagonal()).transpose();
     const Row own = z.col(i).transpose();
@@ -220,7 +220,7 @@ Matrix norms_of_layer(const LayerParts& l, const LayerAt& at) {
   const auto through_output = [&](const Matrix& stacked) {
     return l.projected ? product(as_is(stacked), as_is(l.output), 1) : stacked;
   };
-  // V_h, each flattened to a row: a block's value part is then a product
+  // V_h, each flattened to a row: the value part of J_ij is then a product
   Matrix values(H, d * e);
   for (Index h = 0; h < H; ++h) {
     Matrix alone = Matrix::Zero(d, H * w);
@@ -230,7 +230,7 @@ Matrix norms_of_layer(const LayerParts& l, const LayerAt& at) {
 
   Matrix norms = Matrix::Zero(n, n);
   parallel_for(n, l.threads, [&](Index i) {
-    const RowOfBlocks row = row_of_blocks(l, at, i);
+    const RowOfPairs row = row_of_pairs(l, at, i);
     for (Index j = 0; j < visible(l.mask, i, n); ++j) {
       Matrix shares(1, H), steps = Matrix::Zero(H, H * w);
       for (Index h = 0; h < H; ++h) {
@@ -238,15 +238,15 @@ Matrix norms_of_layer(const LayerParts& l, const LayerAt& at) {
         steps.block(h, h * w, 1, w) =
             at.p[h](i, j) * (at.v.block(j, h * w, 1, w) - row.mean.row(h));
       }
-      Matrix block = Matrix((shares * values).reshaped<Eigen::RowMajor>(d, e));
-      block.noalias() += row.pull.transpose() * through_output(steps);
+      Matrix part = Matrix((shares * values).reshaped<Eigen::RowMajor>(d, e));
+      part.noalias() += row.pull.transpose() * through_output(steps);
       if (i == j) {
         Matrix own(d, H * w);
         for (Index h = 0; h < H; ++h)
           own.middleCols(h * w, w) = query_part(l, at, i, h, row.mean.row(h));
-        block += through_output(own);
+        part += through_output(own);
       }
-      norms(i, j) = weight_norm_above(block);
+      norms(i, j) = weight_norm_above(part);
     }
   });
   return norms;
@@ -254,7 +254,7 @@ Matrix norms_of_layer(const LayerParts& l, const LayerAt& at) {
 
 }  // namespace
 
-Matrix norms_of_blocks_above(const LayerParts& l, const LayerAt& at) {
+Matrix token_pair_norms_above(const LayerParts& l, const LayerAt& at) {
   return l.heads == 1 ? norms_of_one_head(l, at) : norms_of_layer(l, at);
 }
 
@@ -267,7 +267,7 @@ const Statement token_pairs_statement{
         "tokens, theory/token_pairs.h"};
 
 double token_pairs(const LayerParts& l, const LayerAt& at) {
-  return nonnegative_norm_above(norms_of_blocks_above(l, at));
+  return nonnegative_norm_above(token_pair_norms_above(l, at));
 }
 
 }  // namespace lipscope

@@ -10,7 +10,7 @@ namespace {
 // places of dropout: those of block i are 2i and 2i + 1
 constexpr std::uint64_t after_embedding = ~std::uint64_t{0};
 
-BlockShape block_shape(const LanguageModelConfig& c) {
+TransformerBlockShape block_shape(const LanguageModelConfig& c) {
   return {.attention = {.kind = attention_kind(c.mixer),
                         .contractive = c.mixer == Mixer::contractive_l2,
                         .contraction = c.contraction.value_or(1.0),
@@ -120,7 +120,7 @@ template <class Real>
 std::vector<const AttentionLayer<Real>*> LanguageModel<Real>::attention()
     const {
   std::vector<const AttentionLayer<Real>*> layers;
-  for (const BlockLayer<Real>& block : blocks_)
+  for (const TransformerBlock<Real>& block : blocks_)
     layers.push_back(&block.attention());
   return layers;
 }

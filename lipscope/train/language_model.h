@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "lipscope/model/language_model_config.h"
-#include "lipscope/train/block_layer.h"
 #include "lipscope/train/embedding_layer.h"
 #include "lipscope/train/lstm_layer.h"
+#include "lipscope/train/transformer_block.h"
 
 namespace lipscope {
 
@@ -53,7 +53,7 @@ class LanguageModel {
   LanguageModelConfig config_;
   Layout layout_;
   EmbeddingLayer<Real> embedding_;
-  std::vector<BlockLayer<Real>> blocks_;
+  std::vector<TransformerBlock<Real>> blocks_;
   std::vector<LstmLayer<Real>> lstms_;
   std::optional<NormLayer<Real>> last_norm_;
   LinearLayer<Real> head_;

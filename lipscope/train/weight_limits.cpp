@@ -13,8 +13,8 @@
 #include "lipscope/core/errors.h"
 #include "lipscope/core/gemm.h"
 #include "lipscope/core/parallel.h"
-#include "lipscope/theory/blocks.h"
 #include "lipscope/theory/l2_kernel.h"
+#include "lipscope/theory/mlp_bound.h"
 #include "lipscope/theory/norms.h"
 #include "lipscope/train/model_stack.h"
 

@@ -8,9 +8,10 @@
 #include <utility>
 
 #include "lipscope/control/contractive.h"
-#include "lipscope/theory/blocks.h"
 #include "lipscope/theory/layer_bounds.h"
 #include "lipscope/theory/layer_certificates.h"
+#include "lipscope/theory/mlp_bound.h"
+#include "lipscope/theory/norm_layer_bound.h"
 #include "lipscope/theory/norms.h"
 #include "tests/campaign/case.h"
 #include "tests/campaign/draw.h"

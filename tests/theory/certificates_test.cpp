@@ -73,7 +73,7 @@ TEST(Certificates, FromWeightsAreTheFormulasWorkedByHand) {
   expect_certificate(
       w, x, Certificate::covariances,
       5 * (a / 4 + p + a * std::sqrt(3.0) / 4 * std::sqrt(1.25)));
-  // the blocks are numbers, all positive: the certificate is ‖J‖ itself
+  // the J_ij are numbers, all positive: the certificate is ‖J‖ itself
   const Matrix J = 5 * (Matrix(2, 2) << a * 3 / 16 + 0.75 * (1 + a / 4),
                         0.25 * (1 - 0.75 * a), 0.5, a / 4 + 0.5)
                            .finished();
@@ -248,7 +248,7 @@ TEST(Certificates, NoLongInputExceedsThem) {
   }
 }
 
-TEST(BlockNorms, OfOneHeadAreWithinTwice) {
+TEST(TokenPairs, OfOneHeadAreWithinTwice) {
   double worst = 0.0;
   for (const Index n : {16, 32, 64})
     for (const double size : {0.3, 3.0, 30.0, 300.0}) {
@@ -270,7 +270,7 @@ TEST(BlockNorms, OfOneHeadAreWithinTwice) {
       EXPECT_GE(bound, reached);
       worst = std::max(worst, bound / reached);
     }
-  std::printf("block norms over measured, single heads: at most %.3f\n", worst);
+  std::printf("token_pairs over measured, single heads: at most %.3f\n", worst);
   EXPECT_LT(worst, 2.0);
 }
 

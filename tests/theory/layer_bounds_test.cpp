@@ -6,6 +6,7 @@
 
 #include "lipscope/spectral/dense.h"
 #include "lipscope/theory/layer_certificates.h"
+#include "lipscope/theory/mlp_bound.h"
 #include "tests/model/folders.h"
 
 namespace lipscope {

@@ -1,13 +1,15 @@
-// L2, cosine and sigmoid attention, norm layers and blocks.
+// L2, cosine and sigmoid attention, norm layers, and how constants compose.
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "lipscope/theory/blocks.h"
+#include "lipscope/theory/composition.h"
 #include "lipscope/theory/kim21.h"
 #include "lipscope/theory/l2_diagonal_apart.h"
 #include "lipscope/theory/l2_kernel.h"
+#include "lipscope/theory/mlp_bound.h"
+#include "lipscope/theory/norm_layer_bound.h"
 #include "lipscope/theory/qi23.h"
 #include "lipscope/theory/ramapuram24.h"
 #include "lipscope/theory/yudin25.h"
@@ -320,7 +322,7 @@ TEST(FalseForms, LayerNormInTheInfNorm) {
   }
 }
 
-TEST(Blocks, Compose) {
+TEST(Composition, OfBlocks) {
   expect_close(mlp_bound(2, 3, Activation::relu).value(), 6);
   EXPECT_NEAR(mlp_bound(1, 1, Activation::gelu).value(), 1.128904, 1e-4);
   EXPECT_NEAR(mlp_bound(1, 1, Activation::silu).value(), 1.099839, 1e-4);

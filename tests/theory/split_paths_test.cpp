@@ -1,5 +1,5 @@
 // The parts of the split certificate, which are made for many tokens together,
-// against the same made plainly, block by block.
+// against the same made plainly, for one pair of tokens after another.
 
 #include "lipscope/theory/split_paths.h"
 
@@ -79,26 +79,26 @@ Matrix output_of(const LayerParts& l, Index h) {
                                   .middleRows(h * l.w, l.w));
 }
 
-TEST(SplitCertificate, KeyBlocksAreAboveTheirNorms) {
+TEST(SplitCertificate, KeyPathIsAboveItsNorms) {
   for (const Size& size : sizes) {
     const auto [l, at] = layer(size, 1);
     const Matrix means = head_means(l, at, at.v);
-    const Matrix found = key_blocks_above(l, split_weights(l), at, means);
+    const Matrix found = key_path_norms_above(l, split_weights(l), at, means);
     // rank ≤ H: (Σλ⁴)^{1/4} is at most H^{1/4} λ, and norms are its root
     const double most = std::pow(static_cast<double>(l.heads), 0.125);
     for (Index i = 0; i < size.n; ++i)
       for (Index j = 0; j < size.n; ++j) {
-        Matrix block = Matrix::Zero(l.key.rows(), output_of(l, 0).cols());
+        Matrix part = Matrix::Zero(l.key.rows(), output_of(l, 0).cols());
         for (Index h = 0; h < l.heads; ++h) {
           Eigen::RowVectorXd mean = Eigen::RowVectorXd::Zero(l.w);
           for (Index m = 0; m < size.n; ++m)
             mean += at.p[h](i, m) * at.v.row(m).segment(h * l.w, l.w);
-          block += l.key.middleCols(h * l.k, l.k) *
-                   at.q.row(i).segment(h * l.k, l.k).transpose() *
-                   at.p[h](i, j) * (at.v.row(j).segment(h * l.w, l.w) - mean) *
-                   output_of(l, h);
+          part += l.key.middleCols(h * l.k, l.k) *
+                  at.q.row(i).segment(h * l.k, l.k).transpose() *
+                  at.p[h](i, j) * (at.v.row(j).segment(h * l.w, l.w) - mean) *
+                  output_of(l, h);
         }
-        const double exact = dense_norm(block).value;
+        const double exact = dense_norm(part).value;
         EXPECT_GE(found(i, j), exact * (1 - 1e-13)) << i << " " << j;
         // the root of what rounding may hide, where all of G cancels
         EXPECT_LE(found(i, j), exact * most + 1e-3) << i << " " << j;
@@ -106,12 +106,12 @@ TEST(SplitCertificate, KeyBlocksAreAboveTheirNorms) {
   }
 }
 
-TEST(SplitCertificate, QueryBlocksAreAboveTheirNorms) {
+TEST(SplitCertificate, QueryPathIsAboveItsNorms) {
   for (const Size& size : sizes) {
     const auto [l, at] = layer(size, 2);
-    const Vector found = query_blocks_above(l, split_weights(l), at);
+    const Vector found = query_path_norms_above(l, split_weights(l), at);
     for (Index i = 0; i < size.n; ++i) {
-      Matrix block = Matrix::Zero(l.query.rows(), output_of(l, 0).cols());
+      Matrix part = Matrix::Zero(l.query.rows(), output_of(l, 0).cols());
       for (Index h = 0; h < l.heads; ++h) {
         Matrix c = Matrix::Zero(l.k, l.w);
         Eigen::RowVectorXd mean = Eigen::RowVectorXd::Zero(l.w);
@@ -120,9 +120,9 @@ TEST(SplitCertificate, QueryBlocksAreAboveTheirNorms) {
         for (Index j = 0; j < size.n; ++j)
           c += at.p[h](i, j) * at.k.row(j).segment(h * l.k, l.k).transpose() *
                (at.v.row(j).segment(h * l.w, l.w) - mean);
-        block += l.query.middleCols(h * l.k, l.k) * c * output_of(l, h);
+        part += l.query.middleCols(h * l.k, l.k) * c * output_of(l, h);
       }
-      const double exact = dense_norm(block).value;
+      const double exact = dense_norm(part).value;
       EXPECT_GE(found[i], exact * (1 - 1e-13)) << i;
       // where C has no more rows or columns than are kept nothing is cut
       const bool whole = std::min(l.k, l.w) <= 4;
@@ -131,8 +131,8 @@ TEST(SplitCertificate, QueryBlocksAreAboveTheirNorms) {
   }
 }
 
-TEST(BlockNorms, OfOneHeadAreThoseOfTheDenseJacobian) {
-  int shrunk = 0;  // blocks below P_ij ‖V‖, where the key part takes away
+TEST(TokenPairs, OfOneHeadAreThoseOfTheDenseJacobian) {
+  int shrunk = 0;  // pairs below P_ij ‖V‖, where the key part takes away
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     const Rng rng(seed);
     const Index d = 13, k = 4, w = seed % 2 == 0 ? 10 : 3, n = 11;
@@ -152,7 +152,7 @@ TEST(BlockNorms, OfOneHeadAreThoseOfTheDenseJacobian) {
                                        seed < 4 ? Mask::none : Mask::causal};
     const LayerParts l = layer_parts(weights, options);
     const LayerAt at = layer_at(l, x);
-    const Matrix found = norms_of_blocks_above(l, at);
+    const Matrix found = token_pair_norms_above(l, at);
     const Matrix J = dense_jacobian(weights, options, x);
     const Index e = J.rows() / n;
     const double value =

@@ -1,12 +1,16 @@
 #pragma once
 
-#include "lipscope/model/activation.h"
-#include "lipscope/theory/head_norms.h"
+#include "lipscope/attention/layer_norm.h"
+#include "lipscope/core/matrix.h"
 #include "lipscope/theory/magnitude.h"
 
-/// What stands around attention in a transformer, from above, and how constants
-/// compose: on plain numbers, carried with their log10.
+/// Norm layers from above: their constants, and how long a token can leave
+/// them.
 namespace lipscope {
+
+/// How large a token can leave a norm layer, x = zΓ + β with |z| ≤ √D (and, of
+/// LayerNorm, with mean zero): √D max|γ| + |β|.
+double norm_layer_radius(const NormWeights& norm);
 
 /// LayerNorm or RMSNorm everywhere, 2-norm: max|γ|/√ε. [J =
 /// diag(γ)(σ²+ε)^{-1/2} (I − 11ᵀ/D − zzᵀ/(D(σ²+ε))), z = x − mean: a
@@ -28,19 +32,12 @@ Magnitude norm_layer_local(const NormWeights& norm, double variance);
 /// 3^{-3/2})|γ_i|/√ε.
 Magnitude layer_norm_everywhere_inf(const NormWeights& norm);
 
-/// ‖W₁‖ L_act ‖W₂‖.
-Magnitude mlp_bound(double first, double second, Activation activation);
+/// The variance (mean square for RMSNorm) of a token that a norm divides by,
+/// rounded down; 0 at least.
+double variance_below(const NormWeights& norm, const Vector& token);
 
-/// Of x + g(x): 1 + Lip(g).
-Magnitude residual_bound(Magnitude inner);
-
-/// A whole block from the constants of its parts, each over where it is used.
-struct BlockParts {
-  Magnitude attention, attention_norm, mlp, mlp_norm;
-};
-/// x + attn(norm x), then x + mlp(norm x): (1 + L_attn L_n1)(1 + L_mlp L_n2).
-Magnitude pre_norm_block(const BlockParts& parts);
-/// norm(x + attn x), then norm(x + mlp x): L_n1(1 + L_attn) L_n2(1 + L_mlp).
-Magnitude post_norm_block(const BlockParts& parts);
+/// A norm layer at these tokens: max_i max|γ|/√(σ_i² + ε), with the variance
+/// (mean square for RMSNorm) rounded down.
+Magnitude norm_layer_at(const NormWeights& norm, const Matrix& x);
 
 }  // namespace lipscope

@@ -1,4 +1,4 @@
-#include "lipscope/train/block_layer.h"
+#include "lipscope/train/transformer_block.h"
 
 namespace lipscope {
 
@@ -10,8 +10,9 @@ Residual<Real>::Residual(Layout& layout, const std::string& norm_name,
 }
 
 template <class Real>
-BlockLayer<Real>::BlockLayer(Layout& layout, const std::string& name,
-                             const BlockShape& shape)
+TransformerBlock<Real>::TransformerBlock(Layout& layout,
+                                         const std::string& name,
+                                         const TransformerBlockShape& shape)
     : attention_(layout, name + ".attn", shape.attention),
       around_attention_(layout, name + ".ln_1", shape.attention.width,
                         shape.norm),
@@ -20,10 +21,9 @@ BlockLayer<Real>::BlockLayer(Layout& layout, const std::string& name,
       around_mlp_(layout, name + ".ln_2", shape.attention.width, shape.norm) {}
 
 template <class Real>
-const MatrixOf<Real>& BlockLayer<Real>::forward(const VectorOf<Real>& weights,
-                                                const MatrixOf<Real>& x,
-                                                Index number,
-                                                const Pass& pass) {
+const MatrixOf<Real>& TransformerBlock<Real>::forward(
+    const VectorOf<Real>& weights, const MatrixOf<Real>& x, Index number,
+    const Pass& pass) {
   const MatrixOf<Real>& middle = around_attention_.forward(
       weights, x, 2 * number, pass,
       [&](const MatrixOf<Real>& read) -> const MatrixOf<Real>& {
@@ -37,9 +37,10 @@ const MatrixOf<Real>& BlockLayer<Real>::forward(const VectorOf<Real>& weights,
 }
 
 template <class Real>
-void BlockLayer<Real>::backward(const VectorOf<Real>& weights,
-                                VectorOf<Real>& gradients, MatrixOf<Real>& g,
-                                Index number, const Pass& pass) {
+void TransformerBlock<Real>::backward(const VectorOf<Real>& weights,
+                                      VectorOf<Real>& gradients,
+                                      MatrixOf<Real>& g, Index number,
+                                      const Pass& pass) {
   around_mlp_.backward(weights, gradients, g, 2 * number + 1, pass,
                        [&](const MatrixOf<Real>& gy) -> const MatrixOf<Real>& {
                          return mlp_.backward(weights, gradients, gy, pass);
@@ -53,7 +54,7 @@ void BlockLayer<Real>::backward(const VectorOf<Real>& weights,
 
 template class Residual<float>;
 template class Residual<double>;
-template class BlockLayer<float>;
-template class BlockLayer<double>;
+template class TransformerBlock<float>;
+template class TransformerBlock<double>;
 
 }  // namespace lipscope

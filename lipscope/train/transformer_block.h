@@ -11,7 +11,7 @@
 
 namespace lipscope {
 
-struct BlockShape {
+struct TransformerBlockShape {
   AttentionShape attention;
   Index hidden = 0;  ///< width of the MLP inside
   Activation activation = Activation::gelu;
@@ -89,9 +89,10 @@ class Residual {
 
 /// A transformer block: residual attention and a residual MLP, with norms.
 template <class Real>
-class BlockLayer {
+class TransformerBlock {
  public:
-  BlockLayer(Layout& layout, const std::string& name, const BlockShape& shape);
+  TransformerBlock(Layout& layout, const std::string& name,
+                   const TransformerBlockShape& shape);
 
   /// `number` tells this block's dropout from that of others. x must stay where
   /// it is until backward.
