@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "lipscope/core/errors.h"
-#include "lipscope/core/rng.h"
 #include "lipscope/core/symmetric_eigen.h"
+#include "lipscope/spectral/lanczos.h"
 #include "lipscope/theory/magnitude.h"
 
 namespace lipscope {
@@ -29,37 +29,11 @@ double sum_slack(Index terms) {
 double scale_of(double x) { return std::exp2(std::ceil(std::log2(x))); }
 
 // λ_max of a symmetric matrix, roughly and from either side: the guess that
-// Cholesky has to confirm; and |Gv − λv|/λ for its vector, so that the true one
-// is about the square of that away, relatively
-struct Guess {
-  double value = 0.0, residual = 0.0;
-};
-
-// Lanczos from a fixed start for large ones.
-Guess guess_eigenvalue(const Matrix& g) {
-  const Index n = g.rows();
+// Cholesky has to confirm
+EigenvalueEstimate guess_eigenvalue(const Matrix& g) {
   constexpr Index small = 24, steps = 18;
-  if (n <= small) return {symmetric_eigenvalues(g)[n - 1], 0.0};
-
-  Matrix basis(steps, n), t = Matrix::Zero(steps, steps);
-  basis.row(0) = random_direction(n, Rng(1)).transpose();
-  Index m = 0;
-  double beta = 0.0;
-  for (; m < steps; ++m) {
-    Vector w = g * basis.row(m).transpose();
-    t(m, m) = basis.row(m).dot(w);
-    for (int twice = 0; twice < 2; ++twice)
-      w -= basis.topRows(m + 1).transpose() * (basis.topRows(m + 1) * w);
-    beta = w.norm();
-    if (m + 1 == steps || !(beta > 1e-14 * std::abs(t(0, 0)))) break;
-    t(m + 1, m) = t(m, m + 1) = beta;
-    basis.row(m + 1) = w.transpose() / beta;
-  }
-  const Matrix small_t = t.topLeftCorner(m + 1, m + 1);
-  const SymmetricEigen eigen = symmetric_eigen(small_t);
-  const double value = eigen.values[m];
-  return {value,
-          value > 0.0 ? beta * std::abs(eigen.vectors(m, m)) / value : 0.0};
+  if (g.rows() <= small) return {symmetric_eigenvalues(g)[g.rows() - 1], 0.0};
+  return largest_eigenvalue(g, steps);
 }
 
 // whether Cholesky runs through on tI − G
@@ -86,7 +60,7 @@ double eigenvalue_above(const Matrix& g, double error) {
   // a power of two brings entries to size one: nothing over- or underflows
   const double scale = scale_of(rows);
   const Matrix scaled = g / scale;
-  const Guess guess = guess_eigenvalue(scaled);
+  const EigenvalueEstimate guess = guess_eigenvalue(scaled);
   const double n_real = static_cast<double>(n);
   double best = rows / scale;
   for (const double slack :

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "lipscope/core/rng.h"
+#include "lipscope/core/symmetric_eigen.h"
 #include "lipscope/spectral/dense.h"
 #include "lipscope/theory/magnitude.h"
 
@@ -57,6 +58,22 @@ TEST(WeightNorm, ACholeskyThatFailsRaisesTheGuess) {
   const Matrix w = spectrum.asDiagonal();
   EXPECT_GE(weight_norm_above(w), 1.0);
   EXPECT_LE(weight_norm_above(w), 1.006);
+}
+
+TEST(EigenvalueAbove, IsTheLargestWhateverIsBelowZero) {
+  // beyond 24 rows the guess is Lanczos', and it must keep the sign: the
+  // eigenvalue of largest absolute value is −5
+  for (const Index n : {20, 40, 120}) {
+    Vector values = Vector::LinSpaced(n, -1.0, 1.0);
+    values[0] = -5.0;
+    values[n - 1] = 2.0;
+    const Matrix a = gaussian(n, n, Rng(n));
+    const Matrix q = symmetric_eigen(a + a.transpose()).vectors;
+    const Matrix g = q * values.asDiagonal() * q.transpose();
+    const double found = eigenvalue_above((g + g.transpose()) / 2.0);
+    EXPECT_GE(found, 2.0 * (1 - 1e-14)) << n;
+    EXPECT_LE(found, 2.0 * (1 + 1e-10)) << n;
+  }
 }
 
 TEST(PowerNorm, IsAboveAndNotFar) {
