@@ -5,7 +5,7 @@
 #include "lipscope/audit/progress.h"
 #include "lipscope/audit/text_piece.h"
 #include "lipscope/control/attack.h"
-#include "lipscope/control/stack_constant.h"
+#include "lipscope/theory/stack_constant.h"
 #include "lipscope/record/records.h"
 
 namespace lipscope::audit {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "lipscope/audit/certify.h"
 #include "lipscope/cli/view.h"
-#include "lipscope/control/stack_constant.h"
 
 namespace lipscope::cli {
 

@@ -4,7 +4,6 @@
 
 #include "lipscope/core/errors.h"
 #include "lipscope/theory/kim21.h"
-#include "lipscope/theory/mlp_bound.h"
 #include "lipscope/theory/norms.h"
 
 namespace lipscope {
@@ -66,17 +65,6 @@ template <class Real>
 std::unique_ptr<LinearOperator<Real>> ContractiveL2<Real>::linearize(
     const MatrixOf<Real>& x) const {
   return scale(factor(x), attention_.linearize(x));
-}
-
-Magnitude mlp_lipschitz(const MlpWeights& w, const std::string& norm) {
-  require_sound(w);
-  require(w.gate.size() == 0, "mlp_lipschitz: a gated MLP has no constant");
-  require(norm == "2" || norm == "inf", "mlp_lipschitz: norm {}", norm);
-  if (norm == "2")
-    return mlp_bound(weight_norm_above(w.up), weight_norm_above(w.down),
-                     w.activation);
-  return mlp_bound(row_sum_above(w.up.transpose()),
-                   row_sum_above(w.down.transpose()), w.activation);
 }
 
 template <class Real>

@@ -4,6 +4,7 @@
 #include "lipscope/model/mlp.h"
 #include "lipscope/operators/compose.h"
 #include "lipscope/theory/magnitude.h"
+#include "lipscope/theory/mlp_bound.h"
 
 /// Maps that are divided by their own Lipschitz bound, so that no two inputs
 /// are moved apart: |f(X) − f(Y)| ≤ |X − Y| in the norm that is named.
@@ -44,13 +45,7 @@ class ContractiveL2 final : public Map<Real> {
   Magnitude weights_;  // what L(n) takes of them
 };
 
-/// Lip(y = act(x W_up + b) W_down + b') of each token by itself, and so of a
-/// sequence, from above: ‖W_up‖ L_act ‖W_down‖, in the norm "2" or "inf" (for
-/// tokens, which are rows, the largest absolute column sums). A gated MLP is
-/// quadratic in its input and has no such constant; it is refused.
-Magnitude mlp_lipschitz(const MlpWeights& weights, const std::string& norm);
-
-/// The MLP divided by that: constant at most one in the same norm.
+/// The MLP divided by mlp_lipschitz: constant at most one in the same norm.
 template <class Real>
 MapPtr<Real> contractive_mlp(const MlpWeights& weights, const std::string& norm,
                              int threads = 0);

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lipscope/control/stack_constant.h"
+#include "lipscope/theory/stack_constant.h"
 
 namespace lipscope {
 

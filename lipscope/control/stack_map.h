@@ -1,7 +1,7 @@
 #pragma once
 
-#include "lipscope/control/stack_constant.h"
 #include "lipscope/operators/compose.h"
+#include "lipscope/theory/stack_constant.h"
 
 namespace lipscope {
 

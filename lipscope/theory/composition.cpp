@@ -2,6 +2,8 @@
 
 #include <stdexcept>
 
+#include "lipscope/core/errors.h"
+
 namespace lipscope {
 
 Magnitude residual_bound(Magnitude inner) { return Magnitude(1.0) + inner; }
@@ -30,6 +32,39 @@ Magnitude layer_bound(const BlockParts& parts, MapName map, bool pre_norm) {
       break;
   }
   throw std::invalid_argument("layer_bound: a model is no map of one layer");
+}
+
+LayerBound named_layer_bound(MapName map, const Bound& attention,
+                             const BlockParts& parts, Magnitude value,
+                             const std::string& scope) {
+  const Bound bound = make_bound(
+      {.name = name_of(map) + "(" + attention.name + ")",
+       .norm = "2",
+       .mask = attention.mask,
+       .citation = "of its parts, theory/composition.h; " + attention.citation},
+      value, scope);
+  return {bound, attention, parts, value};
+}
+
+ModelBound model_bound(const std::vector<LayerBound>& blocks,
+                       std::optional<Magnitude> final_norm, double allowance) {
+  require(!blocks.empty(), "model_bound: no blocks");
+  Magnitude product = 1.0;
+  const LayerBound* cited = &blocks.front();
+  std::vector<Magnitude> layers;
+  for (const LayerBound& block : blocks) {
+    product = product * block.value;
+    layers.push_back(block.value);
+    if (cited->attention.log10 < block.attention.log10) cited = &block;
+  }
+  if (final_norm) product = product * *final_norm;
+  if (allowance > 0.0) product = product * (1.0 + allowance);
+  return {make_bound({.name = "model(" + cited->bound.name + ")",
+                      .norm = "2",
+                      .mask = cited->bound.mask,
+                      .citation = cited->bound.citation},
+                     product, cited->bound.scope),
+          std::move(layers)};
 }
 
 }  // namespace lipscope

@@ -1,10 +1,16 @@
 #pragma once
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "lipscope/model/layer.h"
+#include "lipscope/theory/bound.h"
 #include "lipscope/theory/magnitude.h"
 
 /// How the constants of attention, norm layers and MLPs compose to that of a
-/// layer: on plain numbers, carried with their log10.
+/// layer, and those of layers to that of a model: on plain numbers, carried
+/// with their log10.
 namespace lipscope {
 
 /// Of x + g(x): 1 + Lip(g).
@@ -24,5 +30,32 @@ Magnitude post_norm_block(const BlockParts& parts);
 /// post-norm model; block: one of the two above. Without norms, whose parts are
 /// then 1, both forms are the same.
 Magnitude layer_bound(const BlockParts& parts, MapName map, bool pre_norm);
+
+/// A bound on residual or block of one layer in the 2-norm, and what it is made
+/// of.
+struct LayerBound {
+  Bound bound;       ///< "block(column_sums)"
+  Bound attention;   ///< of the attention inside
+  BlockParts parts;  ///< with 1 for what the map does not have
+  Magnitude value;   ///< of the bound, to multiply with others
+};
+
+/// Names the bound after its map and that of its attention, and cites both.
+LayerBound named_layer_bound(MapName map, const Bound& attention,
+                             const BlockParts& parts, Magnitude value,
+                             const std::string& scope);
+
+/// A bound on a model, from the input of layer 0 to the last hidden state.
+struct ModelBound {
+  Bound bound;                    ///< "model(block(column_sums))"
+  std::vector<Magnitude> layers;  ///< the constants of its blocks, in order
+};
+
+/// The product over the blocks and the final norm, if there is one, times 1 +
+/// allowance. It cites the block whose attention has the largest bound, the
+/// first of equals, and has its scope.
+ModelBound model_bound(const std::vector<LayerBound>& blocks,
+                       std::optional<Magnitude> final_norm,
+                       double allowance = 0.0);
 
 }  // namespace lipscope

@@ -1,5 +1,7 @@
 #include "lipscope/theory/layer_bounds.h"
 
+#include <cmath>
+
 #include "lipscope/core/errors.h"
 #include "lipscope/theory/mlp_bound.h"
 #include "lipscope/theory/norm_layer_bound.h"
@@ -41,6 +43,23 @@ BlockParts parts_everywhere(const LayerWeights& layer, MapName map,
   parts.mlp = mlp_above(mlp, norm_layer_radius(ahead));
   parts.mlp_norm = norm_layer_everywhere(layer.mlp_norm);
   return parts;
+}
+
+std::optional<LayerBound> layer_bound_everywhere(const LayerWeights& layer,
+                                                 MapName map,
+                                                 const ModelMapOptions& options,
+                                                 Index n,
+                                                 const TokenSet& tokens) {
+  require(map == MapName::residual || map == MapName::block,
+          "layer bound: {} is attention alone, or more than a layer",
+          name_of(map));
+  const std::optional<Bound> attention =
+      best_bound(attention_bounds(layer, true, options, n, tokens), "2");
+  if (!attention || !std::isfinite(attention->value)) return std::nullopt;
+  const BlockParts parts = parts_everywhere(layer, map, attention->value);
+  return named_layer_bound(map, *attention, parts,
+                           layer_bound(parts, map, layer.pre_norm()),
+                           layer.pre_norm() ? "everywhere" : attention->scope);
 }
 
 }  // namespace lipscope

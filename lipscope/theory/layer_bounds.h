@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "lipscope/model/layer.h"
@@ -24,5 +25,16 @@ std::vector<Bound> attention_bounds(const LayerWeights& layer, bool project,
 /// the map or the layer does not have are 1.
 BlockParts parts_everywhere(const LayerWeights& layer, MapName map,
                             Magnitude attention);
+
+/// residual or block of a layer in the 2-norm over sequences of n tokens, with
+/// the best bound on its attention, which reads `tokens`. In a pre-norm layer
+/// every input passes the norm ahead of the attention: the bound holds
+/// everywhere. Otherwise its scope is that of the attention. Nothing where the
+/// attention has no bound that is a double.
+std::optional<LayerBound> layer_bound_everywhere(const LayerWeights& layer,
+                                                 MapName map,
+                                                 const ModelMapOptions& options,
+                                                 Index n,
+                                                 const TokenSet& tokens);
 
 }  // namespace lipscope

@@ -111,9 +111,16 @@ std::optional<Bound> LayerCertificates::over_ball(
 
 std::optional<Bound> LayerCertificates::at(
     const Matrix& x, std::optional<Certificate> which) const {
-  const Made& m = *made_;
-  if (!m.around()) return m.attention_at(x, which);
+  if (!made_->around()) return made_->attention_at(x, which);
+  std::optional<LayerBound> found = composed_at(x, which);
+  if (!found) return std::nullopt;
+  return std::move(found->bound);
+}
 
+std::optional<LayerBound> LayerCertificates::composed_at(
+    const Matrix& x, std::optional<Certificate> which) const {
+  const Made& m = *made_;
+  require(m.around(), "certificate: {} is attention alone", name_of(m.map));
   const LayerWeights& l = m.layer;
   const bool pre = l.pre_norm();
   const Matrix read = pre ? normed(l.attention_norm, x) : x;  // by attention
@@ -134,11 +141,10 @@ std::optional<Bound> LayerCertificates::at(
   }
   // what rounding in the states may do to the norms made of them
   const Magnitude value = layer_bound(parts, m.map, pre) * (1.0 + 1e-9);
-  return make_bound({.name = name_of(m.map) + "(" + attention->name + ")",
-                     .norm = "2",
-                     .mask = attention->mask,
-                     .citation = attention->citation},
-                    value, "at this input");
+  LayerBound found =
+      named_layer_bound(m.map, *attention, parts, value, "at this input");
+  found.value = magnitude_of(found.bound);
+  return found;
 }
 
 }  // namespace lipscope

@@ -5,6 +5,7 @@
 
 #include "lipscope/model/layer.h"
 #include "lipscope/theory/certificates.h"
+#include "lipscope/theory/composition.h"
 
 namespace lipscope {
 
@@ -39,6 +40,10 @@ class LayerCertificates {
   /// nothing is proved.
   std::optional<Bound> at(const Matrix& x,
                           std::optional<Certificate> which) const;
+
+  /// The same for residual and block, with its parts.
+  std::optional<LayerBound> composed_at(const Matrix& x,
+                                        std::optional<Certificate> which) const;
 
   /// Of the attention alone, in the norm "2", "inf" or "token": the best of
   /// bounds.h over the ball that holds x, or everywhere. Nothing where nothing

@@ -1,5 +1,6 @@
 #include "lipscope/theory/mlp_bound.h"
 
+#include "lipscope/core/errors.h"
 #include "lipscope/theory/norms.h"
 
 namespace lipscope {
@@ -13,6 +14,17 @@ double largest_entry(const Vector& v) {
 
 Magnitude mlp_bound(double first, double second, Activation activation) {
   return Magnitude(first) * activation_slope(activation) * second;
+}
+
+Magnitude mlp_lipschitz(const MlpWeights& w, const std::string& norm) {
+  require_sound(w);
+  require(w.gate.size() == 0, "mlp_lipschitz: a gated MLP has no constant");
+  require(norm == "2" || norm == "inf", "mlp_lipschitz: norm {}", norm);
+  if (norm == "2")
+    return mlp_bound(weight_norm_above(w.up), weight_norm_above(w.down),
+                     w.activation);
+  return mlp_bound(row_sum_above(w.up.transpose()),
+                   row_sum_above(w.down.transpose()), w.activation);
 }
 
 MlpNorms mlp_norms(const MlpWeights& w) {

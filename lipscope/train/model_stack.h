@@ -1,11 +1,11 @@
 #pragma once
 
-#include "lipscope/control/stack_constant.h"
+#include "lipscope/theory/stack_constant.h"
 #include "lipscope/train/language_model.h"
 
 namespace lipscope {
 
-/// A transformer that learns as control/stack_constant.h reads it, its weights
+/// A transformer that learns as theory/stack_constant.h reads it, its weights
 /// as they are in f64; what contractive attention is divided by is in W_O.
 /// Throws std::invalid_argument for an LSTM.
 template <class Real>

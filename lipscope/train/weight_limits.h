@@ -12,7 +12,7 @@ namespace lipscope {
 
 struct WeightLimits {
   /// The certified constant, input of layer 0 → logits (see
-  /// control/stack_constant.h), is at most this; above 1.
+  /// theory/stack_constant.h), is at most this; above 1.
   std::optional<double> lipschitz;
   /// ‖W‖₂ of every matrix is at most this; 1 is spectral normalisation.
   std::optional<double> spectral;
@@ -47,7 +47,7 @@ void keep_within(const WeightLimits& limits, const LanguageModel<float>& model,
 /// to `context` tokens.
 struct PromisedConstant {
   double limit = 0.0;
-  double certified = 0.0;  ///< by control/stack_constant.h: at most the limit
+  double certified = 0.0;  ///< by theory/stack_constant.h: at most the limit
   std::string scope;
   /// No token that enters layer 0 is longer. A model may answer a small
   /// constant by long embeddings: the product of the two has no unit.
@@ -55,7 +55,7 @@ struct PromisedConstant {
 };
 
 /// RunError if these weights are outside the limits, by the whole proof of
-/// control/stack_constant.h and theory/norms.h. Nothing is returned where the
+/// theory/stack_constant.h and theory/norms.h. Nothing is returned where the
 /// constant is not limited.
 std::optional<PromisedConstant> require_within(
     const WeightLimits& limits, const LanguageModel<float>& model,

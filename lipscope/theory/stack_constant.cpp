@@ -1,13 +1,13 @@
-#include "lipscope/control/stack_constant.h"
+#include "lipscope/theory/stack_constant.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <utility>
 
-#include "lipscope/control/contractive.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/theory/layer_bounds.h"
+#include "lipscope/theory/mlp_bound.h"
 #include "lipscope/theory/norms.h"
 
 namespace lipscope {

@@ -1,4 +1,4 @@
-#include "lipscope/control/stack_constant.h"
+#include "lipscope/theory/stack_constant.h"
 
 #include <gtest/gtest.h>
 
