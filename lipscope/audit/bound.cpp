@@ -15,7 +15,7 @@
 #include "lipscope/record/evidence.h"
 #include "lipscope/spectral/estimate.h"
 #include "lipscope/spectral/inf_norm.h"
-#include "lipscope/theory/layer_bounds.h"
+#include "lipscope/theory/model_bounds.h"
 #include "lipscope/theory/regime.h"
 #include "lipscope/theory/unbounded.h"
 
@@ -227,27 +227,6 @@ class Bounding final {
                     rope ? " with rotary positions" : ""));
   }
 
-  // The best bound on the attention that reads what a norm layer lets through,
-  // and with it the layer. In a pre-norm model every input passes that norm: it
-  // holds everywhere.
-  std::pair<Bound, BlockParts> parts(Index layer, Index n, MapName map) {
-    const std::optional<Bound> attention =
-        best_bound_of(maps_, selection_, layer, {}, n, tokens(layer));
-    if (!attention || !std::isfinite(attention->value)) throw nothing_known();
-    return {*attention,
-            parts_everywhere(maps_.weights(layer), map, attention->value)};
-  }
-
-  Bound around(const std::string& name, const Bound& inner,
-               Magnitude value) const {
-    return make_bound(
-        {.name = name,
-         .norm = "2",
-         .mask = inner.mask,
-         .citation = "of its parts, theory/composition.h; " + inner.citation},
-        value, subject_.model->config.pre_norm() ? "everywhere" : inner.scope);
-  }
-
   static nlohmann::ordered_json logs(const BlockParts& p, MapName map) {
     nlohmann::ordered_json json = {
         {"attention", p.attention.log10()},
@@ -262,16 +241,15 @@ class Bounding final {
   void whole_layer(Index layer) {
     for (const Index n : lengths_) {
       const auto start = std::chrono::steady_clock::now();
-      const auto [attention, made] = parts(layer, n, selection_.map);
-      const Magnitude value =
-          layer_bound(made, selection_.map, subject_.model->config.pre_norm());
+      const TokenSet where = tokens(layer);
+      const std::optional<LayerBound> found =
+          layer_bound_everywhere(maps_.weights(layer), selection_.map,
+                                 map_options(selection_, {}), n, where);
+      if (!found) throw nothing_known();
       Record r = asked(layer, {}, n);
-      fill(r,
-           around(fmt::format("{}({})", r.map, attention.name), attention,
-                  value),
-           tokens(layer));
+      fill(r, found->bound, where);
       r.details["best"] = true;
-      r.details["log10_of_parts"] = logs(made, selection_.map);
+      r.details["log10_of_parts"] = logs(found->parts, selection_.map);
       r.seconds = seconds_since(start);
       add(r);
     }
@@ -281,24 +259,20 @@ class Bounding final {
   void model(Index n) {
     const auto start = std::chrono::steady_clock::now();
     const Model& model = *subject_.model;
-    Magnitude product = 1.0;
-    std::optional<Bound> inner;
+    const TokenSet entering = tokens(Index{0});
+    const std::optional<ModelBound> found = model_bound_everywhere(
+        model,
+        [&](Index l) -> const LayerWeights& {
+          progress_.show(0, fmt::format("n = {}, layer {}", n, l));
+          return maps_.weights(l);
+        },
+        map_options(selection_, {}), n, entering);
+    if (!found) throw nothing_known();
     nlohmann::ordered_json layers = nlohmann::ordered_json::array();
-    for (Index l = 0; l < model.config.layers; ++l) {
-      progress_.show(0, fmt::format("n = {}, layer {}", n, l));
-      const auto [attention, made] = parts(l, n, MapName::block);
-      const Magnitude block =
-          layer_bound(made, MapName::block, model.config.pre_norm());
+    for (const Magnitude& block : found->layers)
       layers.push_back(block.log10());
-      product = product * block;
-      if (!inner || inner->log10 < attention.log10) inner = attention;
-    }
-    if (const std::optional<NormWeights> norm = load_final_norm(model))
-      product = product * norm_layer_everywhere(*norm);
     Record r = asked({}, {}, n);
-    fill(r,
-         around(fmt::format("model(block({}))", inner->name), *inner, product),
-         tokens(Index{0}));
+    fill(r, found->bound, entering);
     r.details["best"] = true;
     r.details["log10_of_layers"] = layers;
     r.seconds = seconds_since(start);

@@ -6,7 +6,7 @@
 #include "lipscope/core/errors.h"
 #include "lipscope/core/parallel.h"
 #include "lipscope/record/evidence.h"
-#include "lipscope/theory/layer_bounds.h"
+#include "lipscope/theory/model_certificates.h"
 
 namespace lipscope::audit {
 namespace {
@@ -107,53 +107,15 @@ std::vector<Certificates::Found> Certificates::of_layer(const Key& key,
   return found;
 }
 
-// layer by layer, each block at what the one before makes of x; the final norm
-// at what comes out of the last
 std::vector<Certificates::Found> Certificates::of_model(const Matrix& x,
                                                         Index count) const {
-  const Model& model = *subject_.model;
-  const Index n = x.rows() / count;
   ModelMapOptions options = map_options(selection_, {});
   options.threads = threads_;
-  ModelMapOptions stacked = options;
-  stacked.sequences = count;
-
-  std::vector<Magnitude> product(count, Magnitude(1.0));
-  std::vector<Bound> last(count);
-  std::vector<char> proved(count, 1);
-  Matrix states = x;
-  for (Index l = 0; l < model.config.layers; ++l) {
-    const LayerWeights layer = load_layer(model, l);
-    const LayerCertificates made(layer, MapName::block, options);
-    parallel_for(count, threads_, [&](Index i) {
-      const std::optional<Certificate> which =
-          named(which_) ? named(which_) : made.usual(n);
-      const std::optional<Bound> block =
-          made.at(states.middleRows(i * n, n), which);
-      if (!block || !std::isfinite(block->value)) {
-        proved[i] = 0;
-        return;
-      }
-      product[i] = product[i] * block->value;
-      last[i] = *block;
-    });
-    if (std::count(proved.begin(), proved.end(), 1) == 0)
-      return std::vector<Found>(count);
-    states = (*layer_map<double>(layer, MapName::block, stacked))(states);
-  }
-  const std::optional<NormWeights> norm = load_final_norm(model);
+  const std::vector<std::optional<ModelBound>> made =
+      model_certificates(*subject_.model, options, named(which_), x, count);
   std::vector<Found> found(count);
-  for (Index i = 0; i < count; ++i) {
-    if (!proved[i]) continue;
-    if (norm)
-      product[i] =
-          product[i] * norm_layer_at(*norm, states.middleRows(i * n, n));
-    found[i].push_back(make_bound({.name = "model(" + last[i].name + ")",
-                                   .norm = "2",
-                                   .mask = last[i].mask,
-                                   .citation = last[i].citation},
-                                  product[i] * (1.0 + 1e-9), "at this input"));
-  }
+  for (Index i = 0; i < count; ++i)
+    if (made[i]) found[i].push_back(made[i]->bound);
   return found;
 }
 

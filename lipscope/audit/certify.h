@@ -5,8 +5,8 @@
 #include "lipscope/audit/progress.h"
 #include "lipscope/audit/text_piece.h"
 #include "lipscope/control/attack.h"
-#include "lipscope/theory/stack_constant.h"
 #include "lipscope/record/records.h"
+#include "lipscope/theory/stack_constant.h"
 
 namespace lipscope::audit {
 
