@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "bench/layer.h"
+#include "lipscope/attention/common_mode.h"
 #include "lipscope/spectral/estimate.h"
 
 namespace {
@@ -21,7 +22,9 @@ std::vector<Measurement> run(const AttentionWeights& weights,
   const MultiHeadAttention<float> search(weights, options);
   const MultiHeadAttention<double> witness(weights, options);
   return measure_norms(search, witness, x,
-                       {.tolerance = to, .sequences = options.sequences});
+                       {.tolerance = to,
+                        .sequences = options.sequences,
+                        .common_shift = common_shift_of(search)});
 }
 
 void measure(benchmark::State& state) {

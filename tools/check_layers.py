@@ -15,7 +15,7 @@ ALLOWED = {
     "io": ["core"],
     "text": ["core", "io"],
     "spectral": ["core", "operators"],
-    "attention": ["core", "operators", "spectral"],
+    "attention": ["core", "operators"],
     "model": ["core", "operators", "io", "attention"],
     "report": ["core"],
     "theory": ["core", "operators", "attention", "spectral", "model"],

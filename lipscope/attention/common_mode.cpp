@@ -2,8 +2,9 @@
 
 #include <utility>
 
+#include "lipscope/attention/multi_head.h"
 #include "lipscope/core/gemm.h"
-#include "lipscope/spectral/golub_kahan.h"
+#include "lipscope/operators/compose.h"
 
 namespace lipscope {
 
@@ -72,21 +73,20 @@ VectorOf<Real> CommonMode<Real>::apply_adjoint(const VectorOf<Real>& u) const {
 }
 
 template <class Real>
-MatrixOf<Real> most_stretched_shift(const CommonMode<Real>& mode,
-                                    Index sequences) {
-  const Index d = mode.cols() / sequences;
-  const std::vector<NormEstimate> found = golub_kahan(
-      mode, sequences, {.tolerance = 3e-3, .max_steps = 20, .threads = 1});
-  MatrixOf<Real> shifts(sequences, d);
-  for (Index s = 0; s < sequences; ++s)
-    shifts.row(s) = found[s].direction.transpose().template cast<Real>();
-  return shifts;
+CommonShiftAt<Real> common_shift_of(const Map<Real>& f) {
+  const auto* attention =
+      dynamic_cast<const MultiHeadAttention<Real>*>(&first_map(f));
+  if (!attention) return {};
+  const bool alone = attention == &f;
+  return [=](const LinearOperator<Real>& J, const MatrixOf<Real>& x) {
+    return alone ? attention->common_shift(J)
+                 : attention->common_shift(*attention->linearize(x));
+  };
 }
 
 template class CommonMode<float>;
 template class CommonMode<double>;
-template MatrixOf<float> most_stretched_shift(const CommonMode<float>&, Index);
-template MatrixOf<double> most_stretched_shift(const CommonMode<double>&,
-                                               Index);
+template CommonShiftAt<float> common_shift_of(const Map<float>&);
+template CommonShiftAt<double> common_shift_of(const Map<double>&);
 
 }  // namespace lipscope

@@ -3,7 +3,8 @@
 #include <vector>
 
 #include "lipscope/core/gemm.h"
-#include "lipscope/operators/linear_operator.h"
+#include "lipscope/operators/common_shift.h"
+#include "lipscope/operators/map.h"
 
 namespace lipscope {
 
@@ -44,10 +45,11 @@ class CommonMode final : public LinearOperator<Real> {
   int threads_;
 };
 
-/// The shift u of each sequence that its common mode stretches most, [S×d], of
-/// unit length, as far as a few steps find it.
+/// What MultiHeadAttention::common_shift says, of the attention that reads the
+/// input of f itself (see first_map): of attention alone, behind a residual or
+/// under a norm. Where f begins with something else, nothing is known. Borrows
+/// f, which must outlive what is returned and what that makes.
 template <class Real>
-MatrixOf<Real> most_stretched_shift(const CommonMode<Real>& mode,
-                                    Index sequences);
+CommonShiftAt<Real> common_shift_of(const Map<Real>& f);
 
 }  // namespace lipscope

@@ -112,6 +112,15 @@ MatrixOf<Real> MultiHeadAttention<Real>::tangent_gradient(
   return Jacobian(*this, x).tangent_gradient(v, u);
 }
 
+template <class Real>
+CommonShift<Real> MultiHeadAttention<Real>::common_shift(
+    const LinearOperator<Real>& J) const {
+  const auto* jacobian = dynamic_cast<const Jacobian*>(&J);
+  require(jacobian && jacobian->is_of(*this),
+          "common_shift: the operator is no Jacobian of this attention");
+  return jacobian->common_shift();
+}
+
 template class MultiHeadAttention<float>;
 template class MultiHeadAttention<double>;
 

@@ -7,6 +7,7 @@
 #include "lipscope/attention/rope.h"
 #include "lipscope/attention/weights.h"
 #include "lipscope/core/gemm.h"
+#include "lipscope/operators/common_shift.h"
 #include "lipscope/operators/map.h"
 
 namespace lipscope {
@@ -65,6 +66,13 @@ class MultiHeadAttention final : public Map<Real> {
   MatrixOf<Real> tangent_gradient(const MatrixOf<Real>& x,
                                   const VectorOf<Real>& v,
                                   const VectorOf<Real>& u) const;
+
+  /// What the layer does to a shift of all tokens, see CommonMode, where J is
+  /// its own Jacobian; std::invalid_argument for any other operator. Known of
+  /// dot-product and tied L2 attention from 32 tokens on. Attention often
+  /// stretches such a shift most. What is returned borrows the weights: it must
+  /// not outlive the map.
+  CommonShift<Real> common_shift(const LinearOperator<Real>& J) const;
 
  private:
   class Jacobian;

@@ -147,45 +147,43 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     return product(as_is(gprojected), map_.unproject_, map_.options_.threads);
   }
 
-  // The shift of all tokens that the layer stretches most. Under a causal mask
-  // early tokens are seen by more: in Hardy's inequality, which is what uniform
+  // What the layer does to a shift of all tokens. Under a causal mask early
+  // tokens are seen by more: in Hardy's inequality, which is what uniform
   // causal weights are, 1/√j is the sequence that comes nearest to equality.
-  VectorOf<Real> likely_direction() const override {
-    const bool dot = map_.options_.kind == Kind::dot;
-    if (n_ < 32 || (!dot && map_.options_.kind != Kind::l2)) return {};
-    const Index heads = map_.heads_, k = map_.query_width_;
-    const Index w = map_.value_width_, d = map_.projection_.rows();
+  CommonShift<Real> common_shift() const {
+    const Kind kind = map_.options_.kind;
+    if (n_ < 32 || (kind != Kind::dot && kind != Kind::l2)) return {};
     // a shift leaves distances, hence the weights of tied L2, as they are;
     // rotated queries do not move alike, and their part is left out
     std::vector<MatrixOf<Real>> covariances;
-    if (dot && !rope_) {
+    if (kind == Kind::dot && !rope_) {
       covariances.resize(heads_.size());
       for_each_head(all_, [&](Index slot, Index) {
         covariances[slot] = heads_[slot]->mean_covariance();
       });
     }
     const bool mixes = map_.output_.size() > 0;
-    const CommonMode<Real> mode({.project = &map_.project_,
-                                 .unproject = &map_.unproject_,
-                                 .mix = mixes ? &map_.mix_ : nullptr,
-                                 .unmix = mixes ? &map_.unmix_ : nullptr,
-                                 .queries = heads * k,
-                                 .values = heads * w},
-                                std::move(covariances), map_.options_.sequences,
-                                map_.options_.threads);
-    const MatrixOf<Real> shifts =
-        most_stretched_shift(mode, map_.options_.sequences);
+    CommonShift<Real> shift;
+    shift.effect = std::make_unique<CommonMode<Real>>(
+        typename CommonMode<Real>::Factors{
+            .project = &map_.project_,
+            .unproject = &map_.unproject_,
+            .mix = mixes ? &map_.mix_ : nullptr,
+            .unmix = mixes ? &map_.unmix_ : nullptr,
+            .queries = map_.heads_ * map_.query_width_,
+            .values = map_.heads_ * map_.value_width_},
+        std::move(covariances), map_.options_.sequences, map_.options_.threads);
 
     VectorOf<Real> profile = VectorOf<Real>::Ones(n_);
     if (map_.options_.mask == Mask::causal)
       for (Index j = 0; j < n_; ++j)
         profile[j] = 1 / std::sqrt(static_cast<Real>(j + 1));
     profile.normalize();
-    MatrixOf<Real> direction(tokens_, d);
-    for (Index s = 0; s < map_.options_.sequences; ++s)
-      direction.middleRows(s * n_, n_) = profile * shifts.row(s);
-    return flatten(direction);
+    shift.profile = std::move(profile);
+    return shift;
   }
+
+  bool is_of(const MultiHeadAttention& map) const { return &map_ == &map; }
 
   MatrixOf<Real> value() const {
     MatrixOf<Real> y(tokens_, map_.heads_ * map_.value_width_);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "lipscope/attention/common_mode.h"
 #include "lipscope/audit/maps.h"
 #include "lipscope/audit/question.h"
 #include "lipscope/audit/subject.h"
@@ -324,8 +325,9 @@ class Bounding final {
       MeasureOptions how;
       how.threads = o_.threads;
       how.seed = o_.source.seed;
-      const Measurement m =
-          measure_norm(*maps_.make<float>(layer, chosen, 1), *exact, x, how);
+      const MapPtr<float> search = maps_.make<float>(layer, chosen, 1);
+      how.common_shift = common_shift_of(*search);
+      const Measurement m = measure_norm(*search, *exact, x, how);
       set_lower(r, m);
     }
     r.details["not_lipschitz"] = true;

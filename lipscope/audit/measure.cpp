@@ -11,6 +11,7 @@
 #include <numeric>
 #include <optional>
 
+#include "lipscope/attention/common_mode.h"
 #include "lipscope/audit/certificates.h"
 #include "lipscope/audit/inputs.h"
 #include "lipscope/audit/maps.h"
@@ -24,6 +25,7 @@
 #include "lipscope/io/npy.h"
 #include "lipscope/record/evidence.h"
 #include "lipscope/record/fingerprint.h"
+#include "lipscope/spectral/shift_direction.h"
 
 namespace lipscope::audit {
 namespace {
@@ -270,19 +272,25 @@ class Measuring final {
     if (selection_.norm != "2") {
       const Map<double>& f = *made_.at({job.part, 1}).witness;
       for (Index i = 0; i < count; ++i) {
-        const OperatorPtr<double> j = f.linearize(job.x->middleRows(i * n, n));
+        const Matrix x = job.x->middleRows(i * n, n);
+        const OperatorPtr<double> j = f.linearize(x);
         directions.push_back(
             selection_.norm == "inf"
                 ? set_measured(records[i],
                                inf_norm(*j, {.threads = o_.solver.threads}))
-                : set_measured(records[i],
-                               token_norm(*j, n, {.seed = o_.source.seed})));
+                : set_measured(
+                      records[i],
+                      token_norm(*j, n,
+                                 {.seed = o_.source.seed,
+                                  .likely = shift_direction(common_shift_of(f),
+                                                            *j, x, 1)})));
       }
       return directions.front();
     }
     const MadeMaps& made = made_.at({job.part, count});
     MeasureOptions solver = o_.solver;
     solver.sequences = count;
+    solver.common_shift = common_shift_of(*made.search);
     solver.keep_going = [&](int step) {
       show(doing, step);
       cut = cut || !time_left();

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "lipscope/attention/common_mode.h"
 #include "lipscope/core/errors.h"
 
 namespace lipscope {
@@ -36,9 +37,12 @@ void answer(Row& row, const Measurement& m) {
 void answer_measured(Row& row, const AttentionWeights& weights,
                      const AttentionOptions& options, const Matrix& x,
                      std::uint64_t seed) {
-  answer(row, measure_norm(MultiHeadAttention<float>(weights, options),
-                           MultiHeadAttention<double>(weights, options), x,
-                           {.seed = seed, .threads = options.threads}));
+  const MultiHeadAttention<float> search(weights, options);
+  answer(row,
+         measure_norm(search, MultiHeadAttention<double>(weights, options), x,
+                      {.seed = seed,
+                       .threads = options.threads,
+                       .common_shift = common_shift_of(search)}));
 }
 
 void answer_found(Row& row, const SearchResult& result) {

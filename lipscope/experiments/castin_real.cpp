@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "lipscope/attention/common_mode.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/experiments/answers.h"
@@ -64,6 +65,7 @@ class Reader {
     how.threads = o_.threads;
     how.sequences = samples_;
     const auto& [search, witness] = maps_.at(layer);
+    how.common_shift = common_shift_of(*search);
     return measure_norms(*search, *witness, x, how);
   }
 

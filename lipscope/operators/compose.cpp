@@ -28,9 +28,6 @@ class Product final : public LinearOperator<Real> {
   VectorOf<Real> apply_adjoint(const VectorOf<Real>& u) const override {
     return inner_->apply_adjoint(outer_->apply_adjoint(u));
   }
-  VectorOf<Real> likely_direction() const override {
-    return inner_->likely_direction();
-  }
 
  private:
   OperatorPtr<Real> outer_, inner_;
@@ -53,9 +50,6 @@ class IdentityPlus final : public LinearOperator<Real> {
   }
   VectorOf<Real> apply_adjoint(const VectorOf<Real>& u) const override {
     return u + a_->apply_adjoint(u);
-  }
-  VectorOf<Real> likely_direction() const override {
-    return a_->likely_direction();
   }
 
  private:
@@ -99,9 +93,6 @@ class Scaled final : public LinearOperator<Real> {
   }
   VectorOf<Real> apply_adjoint(const VectorOf<Real>& u) const override {
     return c_ * a_->apply_adjoint(u);
-  }
-  VectorOf<Real> likely_direction() const override {
-    return a_->likely_direction();
   }
 
  private:
@@ -166,6 +157,7 @@ class ComposedMap final : public Map<Real> {
   OperatorPtr<Real> linearize(const MatrixOf<Real>& x) const override {
     return compose(outer_->linearize((*inner_)(x)), inner_->linearize(x));
   }
+  const Map<Real>& inner() const { return *inner_; }
 
  private:
   MapPtr<Real> outer_, inner_;
@@ -187,6 +179,7 @@ class ResidualMap final : public Map<Real> {
   OperatorPtr<Real> linearize(const MatrixOf<Real>& x) const override {
     return residual(f_->linearize(x));
   }
+  const Map<Real>& inner() const { return *f_; }
 
  private:
   MapPtr<Real> f_;
@@ -225,6 +218,7 @@ class ScaledMap final : public Map<Real> {
   OperatorPtr<Real> linearize(const MatrixOf<Real>& x) const override {
     return scale(c_, f_->linearize(x));
   }
+  const Map<Real>& inner() const { return *f_; }
 
  private:
   Real c_;
@@ -271,6 +265,17 @@ class BatchMap final : public Map<Real> {
 }  // namespace
 
 template <class Real>
+const Map<Real>& first_map(const Map<Real>& f) {
+  if (const auto* composed = dynamic_cast<const ComposedMap<Real>*>(&f))
+    return first_map(composed->inner());
+  if (const auto* residual = dynamic_cast<const ResidualMap<Real>*>(&f))
+    return first_map(residual->inner());
+  if (const auto* scaled = dynamic_cast<const ScaledMap<Real>*>(&f))
+    return first_map(scaled->inner());
+  return f;
+}
+
+template <class Real>
 MapPtr<Real> compose(MapPtr<Real> outer, MapPtr<Real> inner) {
   return std::make_unique<ComposedMap<Real>>(std::move(outer),
                                              std::move(inner));
@@ -313,6 +318,8 @@ OperatorPtr<Real> block_diagonal(std::vector<OperatorPtr<Real>> blocks) {
   return std::make_unique<BlockDiagonal<Real>>(std::move(blocks));
 }
 
+template const Map<float>& first_map(const Map<float>&);
+template const Map<double>& first_map(const Map<double>&);
 template MapPtr<float> compose(MapPtr<float>, MapPtr<float>);
 template MapPtr<double> compose(MapPtr<double>, MapPtr<double>);
 template MapPtr<float> residual(MapPtr<float>);

@@ -31,6 +31,12 @@ MapPtr<Real> scale(Real c, MapPtr<Real> f);
 template <class Real>
 MapPtr<Real> batch(MapPtr<Real> f, Index count);
 
+/// The part of f that reads the input itself: the innermost map of a
+/// composition, of what a residual is added to, of what is scaled; f itself
+/// where f is none of these. Borrows f.
+template <class Real>
+const Map<Real>& first_map(const Map<Real>& f);
+
 /// outer · inner.
 template <class Real>
 OperatorPtr<Real> compose(OperatorPtr<Real> outer, OperatorPtr<Real> inner);

@@ -19,11 +19,6 @@ class LinearOperator {
   virtual VectorOf<Real> apply(const VectorOf<Real>& v) const = 0;  ///< A v
   virtual VectorOf<Real> apply_adjoint(
       const VectorOf<Real>& u) const = 0;  ///< Aᵀ u
-
-  /// A unit direction that A is likely to stretch much, from what it knows of
-  /// itself; empty if it knows nothing. For an operator of several blocks, one
-  /// for each, end to end. Where a search may start, never a statement.
-  virtual VectorOf<Real> likely_direction() const { return {}; }
 };
 
 /// A as a dense matrix, by cols() applications. For tests and small problems.

@@ -5,6 +5,7 @@
 #include "lipscope/spectral/dense.h"
 #include "lipscope/spectral/golub_kahan.h"
 #include "lipscope/spectral/inf_norm.h"
+#include "lipscope/spectral/shift_direction.h"
 #include "lipscope/spectral/token_norm.h"
 
 namespace lipscope {
@@ -75,7 +76,8 @@ Steepness Objective::spectral(const MultiHeadAttention<Real>& f,
   // from the last direction, with something of every other in it: at inputs of
   // high symmetry v alone would never leave its invariant space
   Vector start = random_direction(x.size(), Rng(seed_).split(evaluated_));
-  if (last_.size() == 0) last_ = j->likely_direction().template cast<double>();
+  if (last_.size() == 0)
+    last_ = shift_direction(f.common_shift(*j), 1).template cast<double>();
   if (last_.size() > 0) start = last_ + 0.1 * start;
   const NormEstimate norm = golub_kahan(*j, {.tolerance = 1e-4,
                                              .max_steps = 40,
@@ -102,9 +104,11 @@ Steepness Objective::row_sum(const Matrix& x) {
 
 Steepness Objective::token(const Matrix& x) {
   const auto j = f64_.linearize(x);
-  const TokenNorm norm = token_norm(
-      *j, x.rows(),
-      {.tolerance = 1e-8, .max_steps = 60, .seed = seed_, .start = last_});
+  TokenNormOptions options{
+      .tolerance = 1e-8, .max_steps = 60, .seed = seed_, .start = last_};
+  if (last_.size() == 0)
+    options.likely = shift_direction(f64_.common_shift(*j), 1);
+  const TokenNorm norm = token_norm(*j, x.rows(), options);
   last_ = norm.direction;
   return {norm.value, f64_.tangent_gradient(x, norm.direction, norm.pull)};
 }

@@ -5,10 +5,12 @@
 #include <cmath>
 #include <utility>
 
+#include "lipscope/attention/common_mode.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/spectral/estimate.h"
 #include "lipscope/spectral/inf_norm.h"
+#include "lipscope/spectral/shift_direction.h"
 #include "lipscope/spectral/token_norm.h"
 
 namespace lipscope {
@@ -163,8 +165,11 @@ class Search final {
     Found found;
     found.x = x;
     if (o_.norm == JacobianNorm::two) {
-      const Measurement m = measure_norm(
-          f32_, f64_, x, {.seed = o_.seed, .threads = options_.threads});
+      const Measurement m =
+          measure_norm(f32_, f64_, x,
+                       {.seed = o_.seed,
+                        .threads = options_.threads,
+                        .common_shift = common_shift_of(f32_)});
       found.value = m.lower;
       found.value_by = m.lower_by;
       found.direction = m.direction;
@@ -178,8 +183,11 @@ class Search final {
       found.direction = m.direction;
       found.converged = true;
     } else {
+      const auto j = f64_.linearize(x);
       const TokenNorm m =
-          token_norm(*f64_.linearize(x), x.rows(), {.seed = o_.seed});
+          token_norm(*j, x.rows(),
+                     {.seed = o_.seed,
+                      .likely = shift_direction(f64_.common_shift(*j), 1)});
       found.value = m.value;
       found.value_by = "alternating";
       found.direction = m.direction;

@@ -10,6 +10,7 @@
 #include "lipscope/core/rng.h"
 #include "lipscope/spectral/dense.h"
 #include "lipscope/spectral/golub_kahan.h"
+#include "lipscope/spectral/shift_direction.h"
 
 // Three statements may fail, each with probability δ/3: the enclosure of ‖J̃‖ in
 // f32, the probes of E, and the enclosure of ‖J‖ in f64 where it is asked for.
@@ -185,9 +186,11 @@ class Search final {
     return *j64_;
   }
 
-  Vector start_for(const LinearOperator<float>& j32) const {
+  Vector start_at(const LinearOperator<float>& j32,
+                  const MatrixOf<float>& x) const {
+    if (options_.enclose != 0.0) return {};
     const VectorOf<float> likely =
-        options_.enclose == 0.0 ? j32.likely_direction() : VectorOf<float>();
+        shift_direction(options_.common_shift, j32, x, blocks_);
     if (likely.size() == 0) return {};
     Vector start = likely.cast<double>();
     const Vector random = random_direction(cols_, Rng(options_.seed).split(0));
@@ -208,7 +211,7 @@ class Search final {
             blocks_, x_.rows(), x_.cols(), rows_, j32->cols());
 
     GolubKahanOptions options = iteration();
-    options.start = start_for(*j32);
+    options.start = start_at(*j32, rounded);
     // f32 resolves no residual below a few of its units
     options.tolerance = std::max(options.tolerance, 1e-6);
     options.enclose = part_of_enclosure(0.9);

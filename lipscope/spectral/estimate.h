@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lipscope/operators/common_shift.h"
 #include "lipscope/operators/map.h"
 
 namespace lipscope {
@@ -29,6 +30,9 @@ struct MeasureOptions {
   /// x holds this many sequences of equal length, one under another, and the
   /// maps act on each by itself.
   Index sequences = 1;
+  /// What whoever calls knows of the Jacobian of `search` beforehand, as a
+  /// place to start (of attention: common_shift_of). May be empty.
+  CommonShiftAt<float> common_shift = {};
 };
 
 /// All that MeasureOptions::memory can change in the measurement of one
@@ -76,9 +80,9 @@ struct Measurement {
 /// f32 finds a direction v; σ = ‖J v‖/‖v‖ and its residual come from J in f64.
 /// If that residual is above the tolerance, Golub–Kahan goes on from v in f64.
 ///
-/// It starts at random where an enclosure is asked for or the Jacobian has no
-/// likely_direction, and otherwise from the sum of that direction and a random
-/// one of the same length: as good as the better of the two, nearly, and no
+/// It starts at random where an enclosure is asked for or no common shift is
+/// known, and otherwise from the sum of the shift's direction and a random one
+/// of the same length: as good as the better of the two, nearly, and no
 /// component is missing from the start.
 ///
 /// upper_whp must not take the f32 operator J̃ for J. With E = J − J̃,

@@ -76,8 +76,7 @@ TokenNorm token_norm(const LinearOperator<double>& a, Index n,
       best = std::move(found);
   };
   const Rng rng(options.seed);
-  const Vector likely = a.likely_direction();
-  if (likely.size() > 0) take(alternate(a, n, likely, options));
+  if (options.likely.size() > 0) take(alternate(a, n, options.likely, options));
   for (int s = 0; s < options.starts; ++s)
     take(alternate(a, n, random_direction(a.cols(), rng.split(s)), options));
 

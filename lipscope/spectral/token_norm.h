@@ -14,6 +14,8 @@ struct TokenNormOptions {
   Index sweep = 64;
   std::uint64_t seed = 0;
   Vector start = {};  ///< if given, the one start, and no sweep
+  /// A direction to start from beside the random ones; empty: none.
+  Vector likely = {};
 };
 
 /// The norm that the largest token norm induces, from below.

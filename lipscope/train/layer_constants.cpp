@@ -1,5 +1,6 @@
 #include "lipscope/train/layer_constants.h"
 
+#include "lipscope/attention/common_mode.h"
 #include "lipscope/attention/multi_head.h"
 #include "lipscope/theory/bounds.h"
 #include "lipscope/theory/norms.h"
@@ -22,9 +23,11 @@ std::vector<LayerConstant> layer_constants(LanguageModel<float>& model,
     LayerConstant c{.layer = static_cast<Index>(found.size()),
                     .n = n,
                     .radius = longest_row(x)};
-    c.measured =
-        measure_norm(MultiHeadAttention<float>(exported, how),
-                     MultiHeadAttention<double>(exported, how), x, options);
+    const MultiHeadAttention<float> search(exported, how);
+    MeasureOptions with_start = options;
+    with_start.common_shift = common_shift_of(search);
+    c.measured = measure_norm(search, MultiHeadAttention<double>(exported, how),
+                              x, with_start);
     c.above = best_bound(
         bounds(
             exported,

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "lipscope/attention/common_mode.h"
 #include "lipscope/attention/layer_norm.h"
 #include "lipscope/spectral/estimate.h"
 #include "tests/support/layers.h"
@@ -18,8 +19,10 @@ std::vector<Measurement> measured(const AttentionWeights& weights,
                                   AttentionOptions options, const Matrix& x,
                                   MeasureOptions how, Index sequences) {
   options.sequences = how.sequences = sequences;
-  return measure_norms(MultiHeadAttention<float>(weights, options),
-                       MultiHeadAttention<double>(weights, options), x, how);
+  const MultiHeadAttention<float> search(weights, options);
+  how.common_shift = common_shift_of(search);
+  return measure_norms(search, MultiHeadAttention<double>(weights, options), x,
+                       how);
 }
 
 void expect_the_same(const Measurement& a, const Measurement& b,
@@ -96,7 +99,7 @@ TEST_P(EverySequence, IsMeasuredAsIfItWereAlone) {
 INSTANTIATE_TEST_SUITE_P(Layers, EverySequence,
                          testing::ValuesIn(some_cases()));
 
-// Long enough for a likely direction, for products by tiles, and for a step to
+// Long enough for a common shift, for products by tiles, and for a step to
 // be cut into several pieces.
 class LongSequences : public testing::TestWithParam<bool> {};
 

@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "lipscope/attention/common_mode.h"
 #include "lipscope/attention/dense.h"
+#include "lipscope/attention/layer_norm.h"
+#include "lipscope/operators/compose.h"
 #include "lipscope/spectral/dense.h"
 #include "lipscope/spectral/estimate.h"
+#include "lipscope/spectral/shift_direction.h"
 #include "tests/support/layers.h"
 
 namespace lipscope {
@@ -82,9 +86,9 @@ TEST(MeasuredLayer, OfManySequencesIsEachOfThem) {
   }
 }
 
-// A shift of all tokens is what the layer knows of itself. That it is the right
-// one shows without a mask, where the outputs' mean must be longest for it.
-TEST(LikelyDirection, IsTheShiftWhoseMeanAnswerIsLongest) {
+// That the shift is the right one shows without a mask, where the outputs' mean
+// must be longest for it.
+TEST(CommonShift, IsTheShiftWhoseMeanAnswerIsLongest) {
   for (const Kind kind : {Kind::dot, Kind::l2}) {
     const LayerCase c{
         .kind = kind, .heads = 3, .biases = true, .seed = 3, .n = 32};
@@ -92,8 +96,9 @@ TEST(LikelyDirection, IsTheShiftWhoseMeanAnswerIsLongest) {
     AttentionOptions options{.kind = kind};
     options.sequences = 2;
     const MultiHeadAttention<double> f(weights, options);
-    const auto J = f.linearize(gaussian(2 * c.n, c.d, Rng(2)));
-    const Vector likely = J->likely_direction();
+    const Matrix x = gaussian(2 * c.n, c.d, Rng(2));
+    const auto J = f.linearize(x);
+    const Vector likely = shift_direction(f.common_shift(*J), 2);
     ASSERT_EQ(likely.size(), J->cols());
 
     for (Index s = 0; s < 2; ++s) {
@@ -120,16 +125,43 @@ TEST(LikelyDirection, IsTheShiftWhoseMeanAnswerIsLongest) {
   }
 }
 
-TEST(LikelyDirection, IsSilentWhereNothingIsKnown) {
+TEST(CommonShift, IsSilentWhereNothingIsKnown) {
   for (const Kind kind : {Kind::l2_untied, Kind::cosine, Kind::sigmoid}) {
     const LayerCase c{.kind = kind, .n = 32};
     const MultiHeadAttention<float> f(test::random_layer(c), {.kind = kind});
-    EXPECT_EQ(f.linearize(test::random_tokens(c).cast<float>())
-                  ->likely_direction()
-                  .size(),
-              0)
-        << name_of(kind);
+    const auto J = f.linearize(test::random_tokens(c).cast<float>());
+    EXPECT_FALSE(f.common_shift(*J).effect) << name_of(kind);
   }
+}
+
+// Whoever measures a map that begins with attention is told what attention
+// knows: alone, behind a residual, scaled, or under a norm; not after one.
+TEST(CommonShift, IsThatOfTheAttentionThatReadsTheInput) {
+  const LayerCase c{.heads = 2, .n = 32};
+  const AttentionWeights weights = test::random_layer(c);
+  const MatrixOf<double> x = test::random_tokens(c);
+  const auto attention = [&] {
+    return MapPtr<double>(std::make_unique<MultiHeadAttention<double>>(
+        weights, AttentionOptions{}));
+  };
+  const auto norm = [&] {
+    return MapPtr<double>(std::make_unique<LayerNorm<double>>(
+        NormWeights{.gain = Vector::Ones(c.d)}));
+  };
+  const auto direction = [&](const MapPtr<double>& f) {
+    return shift_direction(common_shift_of(*f), *f->linearize(x), x, 1);
+  };
+  const Vector alone = direction(attention());
+  ASSERT_EQ(alone.size(), x.size());
+  EXPECT_EQ(direction(residual(attention())), alone);
+  EXPECT_EQ(direction(scale(2.0, attention())), alone);
+  EXPECT_EQ(direction(compose(norm(), residual(attention()))), alone);
+  EXPECT_EQ(direction(compose(attention(), norm())).size(), 0);
+  EXPECT_EQ(direction(sum(attention(), attention())).size(), 0);
+
+  // a Jacobian is known by the map that made it
+  const MultiHeadAttention<double> one(weights, {}), other(weights, {});
+  EXPECT_THROW(one.common_shift(*other.linearize(x)), std::invalid_argument);
 }
 
 TEST(MeasuredLayer, LeavesSequencesAloneThatDoNotMove) {

@@ -12,6 +12,7 @@
 namespace lipscope {
 namespace estimate_test {
 
+using test::DenseOperator;
 using test::LinearMap;
 using test::with_singular_values;
 
@@ -52,16 +53,23 @@ void expect_testimony(const Matrix& j, const Measurement& m) {
       m.residual, 1e-12);
 }
 
-// The operator's own idea of where to look is used, but not believed.
-TEST(MeasureNorm, StartsFromALikelyDirectionUnlessItMustEnclose) {
+// What is known beforehand of where to look is used, but not believed.
+TEST(MeasureNorm, StartsFromACommonShiftUnlessItMustEnclose) {
   const Matrix j = with_singular_values(n, n, spectrum());
   const Matrix right = test::orthonormal(n, n, Rng(72));
   const auto steps_from = [&](const Vector& likely, double enclose) {
-    const LinearMap<float> search(j.cast<float>(), likely.cast<float>());
+    const LinearMap<float> search(j.cast<float>());
     const LinearMap<double> witness(j);
-    const Measurement m = measure_norm(
-        search, witness, x,
-        {.tolerance = 1e-5, .enclose = enclose, .dense_limit = always_iterate});
+    MeasureOptions options{
+        .tolerance = 1e-5, .enclose = enclose, .dense_limit = always_iterate};
+    if (likely.size() > 0)  // one unknown, each entry of x moved by its share
+      options.common_shift = [&](const LinearOperator<float>&,
+                                 const MatrixOf<float>&) {
+        return CommonShift<float>{
+            std::make_unique<DenseOperator<float>>(MatrixOf<float>::Ones(1, 1)),
+            likely.cast<float>()};
+      };
+    const Measurement m = measure_norm(search, witness, x, options);
     EXPECT_TRUE(m.converged);
     EXPECT_NEAR(m.lower, 1.0, 1e-9);
     EXPECT_EQ(m.upper_whp.has_value(), enclose > 0.0);

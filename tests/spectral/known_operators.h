@@ -14,8 +14,7 @@ namespace lipscope::test {
 template <class Real>
 class DenseOperator final : public LinearOperator<Real> {
  public:
-  explicit DenseOperator(MatrixOf<Real> a, VectorOf<Real> likely = {})
-      : a_(std::move(a)), likely_(std::move(likely)) {}
+  explicit DenseOperator(MatrixOf<Real> a) : a_(std::move(a)) {}
 
   Index rows() const override { return a_.rows(); }
   Index cols() const override { return a_.cols(); }
@@ -25,11 +24,9 @@ class DenseOperator final : public LinearOperator<Real> {
   VectorOf<Real> apply_adjoint(const VectorOf<Real>& u) const override {
     return a_.transpose() * u;
   }
-  VectorOf<Real> likely_direction() const override { return likely_; }
 
  private:
   MatrixOf<Real> a_;
-  VectorOf<Real> likely_;
 };
 
 /// diag(s): as good as any operator with these singular values when the start
@@ -56,8 +53,7 @@ class DiagonalOperator final : public LinearOperator<Real> {
 template <class Real>
 class LinearMap final : public Map<Real> {
  public:
-  explicit LinearMap(MatrixOf<Real> a, VectorOf<Real> likely = {})
-      : a_(std::move(a)), likely_(std::move(likely)) {}
+  explicit LinearMap(MatrixOf<Real> a) : a_(std::move(a)) {}
 
   MatrixOf<Real> operator()(const MatrixOf<Real>& x) const override {
     const VectorOf<Real> y = a_ * flatten(x);
@@ -65,12 +61,11 @@ class LinearMap final : public Map<Real> {
   }
   std::unique_ptr<LinearOperator<Real>> linearize(
       const MatrixOf<Real>&) const override {
-    return std::make_unique<DenseOperator<Real>>(a_, likely_);
+    return std::make_unique<DenseOperator<Real>>(a_);
   }
 
  private:
   MatrixOf<Real> a_;
-  VectorOf<Real> likely_;
 };
 
 /// Orthonormal columns, uniformly random.

@@ -65,6 +65,17 @@ TEST(TokenNorm, NeverFallsFromAGivenStart) {
   EXPECT_GE(later.value, first.value);
 }
 
+TEST(TokenNorm, AlsoStartsFromALikelyDirection) {
+  const Matrix a = gaussian(12, 12, Rng(7));
+  const test::DenseOperator<double> op(a);
+  const TokenNorm best = token_norm(op, 4);
+  const TokenNormOptions one_step{.max_steps = 1, .starts = 1, .sweep = 0};
+  ASSERT_LT(token_norm(op, 4, one_step).value, 0.99 * best.value);
+  TokenNormOptions told = one_step;
+  told.likely = best.direction;
+  EXPECT_NEAR(token_norm(op, 4, told).value, best.value, 1e-12 * best.value);
+}
+
 TEST(TokenNorm, RefusesTokensThatDoNotDivide) {
   EXPECT_THROW(
       token_norm(test::DenseOperator<double>(gaussian(5, 4, Rng(6))), 2),
