@@ -1,5 +1,10 @@
 #include "lipscope/attention/cosine.h"
 
+#include <cmath>
+
+#include "lipscope/attention/dense_head.h"
+#include "lipscope/attention/kinds.h"
+
 namespace lipscope {
 namespace {
 
@@ -48,7 +53,68 @@ MatrixOf<Real> normalized_bend(const MatrixOf<Real>& z,
   return bend;
 }
 
+template <class Real>
+constexpr KindFeatures<Real> features_of_cosine() {
+  using Features = HeadFeatures<Real>;
+  constexpr auto tangent = [](const Features& raw, const Features&,
+                              const Features& d, const AttentionOptions& o) {
+    return cosine_features_tangent(raw, d, o.cosine);
+  };
+  return {.make =
+              [](const Features& raw, const AttentionOptions& o) {
+                return cosine_features(raw, o.cosine);
+              },
+          .tangent = tangent,
+          .cotangent = tangent,  // symmetric
+          .add_bend =
+              [](const Features& raw, const Features& d, const Features& gd,
+                 const AttentionOptions& o, Features& back) {
+                const Features bend =
+                    cosine_features_bend(raw, d, gd, o.cosine);
+                back.q += bend.q;
+                back.k += bend.k;
+                back.v += bend.v;
+              },
+          .reads_raw = true};
+}
+
+// ---- the oracle
+
+// N(z) = z/√(|z|² + ε) has ∂N/∂z = (I − NᵀN)/√(|z|² + ε)
+DenseFeature unit_row(const DenseRow& z, double scale, double epsilon) {
+  const double r = std::sqrt(z.squaredNorm() + epsilon);
+  const DenseRow unit = z / r;
+  const Matrix identity = Matrix::Identity(z.size(), z.size());
+  return {scale * unit, scale * (identity - unit.transpose() * unit) / r};
+}
+
+void dense_cosine(const DenseHead& head, const AttentionOptions& o,
+                  const Matrix& x, Matrix& jacobian) {
+  const CosineScales& c = o.cosine;
+  add_by_scores(
+      head, o,
+      {.score =
+           [&](const DenseRow& q, const DenseRow& k) {
+             return DenseScore{c.tau * q.dot(k), c.tau * k, c.tau * q};
+           },
+       .compared =
+           [&](const DenseRow& z) { return unit_row(z, 1.0, c.epsilon); },
+       .mixed =
+           [&](const DenseRow& z) { return unit_row(z, c.nu, c.epsilon); }},
+      x, jacobian);
+}
+
 }  // namespace
+
+extern const AttentionKind cosine_kind;
+constinit const AttentionKind cosine_kind{
+    .kind = Kind::cosine,
+    .name = "cosine",
+    .lipschitz = true,
+    .values_as_they_are = false,  // they are normalised after their bias
+    .f32 = features_of_cosine<float>(),
+    .f64 = features_of_cosine<double>(),
+    .dense = dense_cosine};
 
 template <class Real>
 HeadFeatures<Real> cosine_features(const HeadFeatures<Real>& raw,

@@ -3,10 +3,113 @@
 #include <boost/math/special_functions/lambert_w.hpp>
 #include <cmath>
 
+#include "lipscope/attention/dense_head.h"
+#include "lipscope/attention/kinds.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/rounding.h"
 
 namespace lipscope {
+namespace {
+
+template <class Real>
+constexpr KindFeatures<Real> features_of_l2() {
+  using Features = HeadFeatures<Real>;
+  return {
+      .make = [](const Features& raw,
+                 const AttentionOptions&) { return l2_features(raw); },
+      .tangent =
+          [](const Features&, const Features& at, const Features& d,
+             const AttentionOptions&) { return l2_features_tangent(at, d); },
+      .cotangent =
+          [](const Features&, const Features& at, const Features& g,
+             const AttentionOptions&) { return l2_features_cotangent(at, g); },
+      .add_bend = [](const Features&, const Features& d, const Features& gd,
+                     const AttentionOptions&,
+                     Features& back) { back.k += l2_features_bend(d, gd); }};
+}
+
+// ---- the oracle
+
+double root_of(const DenseHead& head) {
+  return std::sqrt(static_cast<double>(head.wq.cols()));
+}
+
+// [Kim21]: B_ij = [2δ_ij A Cov_i + P_ij (I + 2A(x_i − x_j)ᵀ(x_j − m_i))] A V
+void dense_l2(const DenseHead& head, const AttentionOptions& o, const Matrix& x,
+              Matrix& jacobian) {
+  const double root = root_of(head);
+  const Matrix A = head.wq * head.wq.transpose() / root;
+  add_by_covariance(
+      head, o,
+      {.score =
+           [&](const DenseRow& q, const DenseRow& k) {
+             return -(q - k).squaredNorm() / root;
+           },
+       .pull = [&](const DenseRow& xi, const DenseRow& xj) -> DenseRow {
+         return 2.0 * (xi - xj) * A;
+       },
+       .own = 2.0 * A,
+       .value = A * (head.wv * head.out)},
+      x, jacobian);
+}
+
+// with r_ij = x_iW_Q + b_Q − x_jW_K − b_K and D = 2/√k:
+// B_ij = [D δ_ij W_Q W_Kᵀ Cov_i + P_ij (I + D W_K r_ijᵀ (x_j − m_i))] V
+void dense_l2_untied(const DenseHead& head, const AttentionOptions& o,
+                     const Matrix& x, Matrix& jacobian) {
+  const double root = root_of(head);
+  if (o.rope_theta) {
+    add_by_scores(
+        head, o,
+        {.score =
+             [&](const DenseRow& q, const DenseRow& k) {
+               const DenseRow gap = (2.0 / root) * (q - k);
+               return DenseScore{-(q - k).squaredNorm() / root, -gap, gap};
+             }},
+        x, jacobian);
+    return;
+  }
+  add_by_covariance(
+      head, o,
+      {.score =
+           [&](const DenseRow& q, const DenseRow& k) {
+             return -(q - k).squaredNorm() / root;
+           },
+       .pull = [&](const DenseRow& xi, const DenseRow& xj) -> DenseRow {
+         return (2.0 / root) *
+                (xi * head.wq + head.bq - xj * head.wk - head.bk) *
+                head.wk.transpose();
+       },
+       .own = (2.0 / root) * head.wq * head.wk.transpose(),
+       .value = head.wv * head.out},
+      x, jacobian);
+}
+
+}  // namespace
+
+extern const AttentionKind l2_kind, l2_untied_kind;
+
+constinit const AttentionKind l2_kind{
+    .kind = Kind::l2,
+    .name = "l2",
+    .note = "tied, Lipschitz",
+    .tied = true,
+    .lipschitz = true,
+    // distances do not feel a shift
+    .shift = ShiftEffect::values,
+    .no_rope =
+        "tied l2 attention with rotated tokens is not Lipschitz: they can be "
+        "near each other while their values are far apart",
+    .value_weights = l2_value,
+    .f32 = features_of_l2<float>(),
+    .f64 = features_of_l2<double>(),
+    .dense = dense_l2};
+
+constinit const AttentionKind l2_untied_kind{.kind = Kind::l2_untied,
+                                             .name = "l2-untied",
+                                             .f32 = features_of_l2<float>(),
+                                             .f64 = features_of_l2<double>(),
+                                             .dense = dense_l2_untied};
 
 template <class Real>
 HeadFeatures<Real> l2_features(const HeadFeatures<Real>& raw) {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "lipscope/attention/head_weights.h"
-#include "lipscope/attention/l2.h"
+#include "lipscope/attention/kinds.h"
 #include "lipscope/attention/multi_head_jacobian.h"
 #include "lipscope/core/errors.h"
 
@@ -45,9 +45,10 @@ MultiHeadAttention<Real>::MultiHeadAttention(const AttentionWeights& weights,
   require_sound(weights, options_.kind);
   require(options_.sequences >= 1, "attention: {} sequences",
           options_.sequences);
-  require(options_.kind != Kind::sigmoid ||
-              (options_.log_mass.size() == 0 && options_.seen.empty()),
-          "attention: sigmoid weights are not shares; they take no masses");
+  const AttentionKind& kind = kind_of(options_.kind);
+  require(
+      kind.shares() || (options_.log_mass.size() == 0 && options_.seen.empty()),
+      "attention: {} weights are not shares; they take no masses", kind.name);
   options_.heads = chosen_heads(weights, options_.heads);
   heads_ = static_cast<Index>(options_.heads.size());
   std::vector<Index> key_heads;  // with repeats where a group shares one
@@ -56,25 +57,25 @@ MultiHeadAttention<Real>::MultiHeadAttention(const AttentionWeights& weights,
     require_rotatable(*options_.rope_theta, query_width_, options_.kind);
 
   const Index k = query_width_, w = value_width_, d = weights.features();
-  const bool tied = options_.kind == Kind::l2;
-  const Index keys = tied ? 0 : heads_ * k;
+  const Index keys = kind.tied ? 0 : heads_ * k;
   const Index values = heads_ * k + keys;  // where the columns of v begin
   projection_.resize(d, values + heads_ * w);
   projection_bias_.resize(projection_.cols());
 
   take_columns(weights.query, options_.heads, k, projection_, 0);
   take_entries(weights.query_bias, options_.heads, k, projection_bias_, 0);
-  if (options_.kind == Kind::dot || options_.kind == Kind::sigmoid) {
+  if (kind.query_over_root) {
     const Real root = std::sqrt(static_cast<Real>(k));
     projection_.leftCols(heads_ * k) /= root;
     projection_bias_.head(heads_ * k) /= root;
   }
-  if (!tied) {
+  if (!kind.tied) {
     take_columns(weights.key, key_heads, k, projection_, heads_ * k);
     take_entries(weights.key_bias, key_heads, k, projection_bias_, heads_ * k);
   }
-  if (tied)
-    take_columns(l2_value(weights), options_.heads, w, projection_, values);
+  if (kind.value_weights)
+    take_columns(kind.value_weights(weights), options_.heads, w, projection_,
+                 values);
   else
     take_columns(weights.value, key_heads, w, projection_, values);
   take_entries(weights.value_bias, key_heads, w, projection_bias_, values);

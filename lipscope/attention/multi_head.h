@@ -18,18 +18,18 @@ struct AttentionOptions {
   std::vector<Index> heads;  ///< the chosen heads, each once; empty: all
   bool project = true;       ///< through the output projection, if there is one
   Index sequences = 1;       ///< of equal length, laid under one another
-  CosineScales cosine = {};  ///< of Kind::cosine
+  CosineScales cosine = {};  ///< of cosine attention
   /// The base θ of rotary positions, where q and k are rotated (see rope.h).
-  /// Not for Kind::l2: rotated tokens can be near each other while their values
+  /// Not for tied L2: rotated tokens can be near each other while their values
   /// are far apart, and the map would not be Lipschitz any more.
   std::optional<double> rope_theta = {};
   /// Tokens that weigh: P_ij ∝ w_j e^{s_ij} with log w_j here, one for each of
-  /// the n tokens of a sequence; empty: all alike. Not for Kind::sigmoid, where
+  /// the n tokens of a sequence; empty: all alike. Not for sigmoid, where
   /// weights are not shares of a whole.
   Vector log_mass = {};
   /// Token i sees the first seen[i] ≥ 1 of the n tokens, whatever the mask says
   /// (tokens that share a position, tokens that look and are not looked at);
-  /// empty: as the mask says. Not for Kind::sigmoid.
+  /// empty: as the mask says. Not for sigmoid.
   std::vector<Index> seen = {};
   int threads = 0;  ///< 0: all cores
   /// Bytes that a Jacobian may keep of attention weights; beyond them they are

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lipscope/attention/common_mode.h"
-#include "lipscope/attention/l2.h"
+#include "lipscope/attention/kinds.h"
 #include "lipscope/attention/multi_head.h"
 #include "lipscope/attention/tiled_head.h"
 #include "lipscope/core/errors.h"
@@ -34,7 +34,11 @@ template <class Real>
 class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
  public:
   Jacobian(const MultiHeadAttention& map, const MatrixOf<Real>& x)
-      : map_(map), tokens_(x.rows()), n_(x.rows() / map.options_.sequences) {
+      : map_(map),
+        kind_(kind_of(map.options_.kind)),
+        features_(kind_.template features<Real>()),
+        tokens_(x.rows()),
+        n_(x.rows() / map.options_.sequences) {
     require(x.cols() == map.projection_.rows(),
             "attention: tokens have {} features, the layer reads {}", x.cols(),
             map.projection_.rows());
@@ -54,11 +58,13 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     all_.resize(map.options_.sequences);
     std::iota(all_.begin(), all_.end(), Index{0});
     heads_.resize(map.options_.sequences * map.heads_);
-    if (map.options_.kind == Kind::cosine) raw_.resize(heads_.size());
+    raw_.resize(heads_.size());
     for_each_head(all_, [&](Index slot, Index place) {
       HeadFeatures<Real> raw = rotated(slice(projected, place));
-      heads_[slot].emplace(features(raw), weighting(), keep());
-      if (map.options_.kind == Kind::cosine) raw_[slot] = std::move(raw);
+      heads_[slot].emplace(
+          features_.make ? features_.make(raw, map.options_) : raw, weighting(),
+          keep());
+      if (features_.reads_raw) raw_[slot] = std::move(raw);
     });
   }
 
@@ -140,7 +146,9 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
                                  features_tangent(slot, draw),
                                  MatrixOf<Real>(view(gy, head_block(place))));
       HeadFeatures<Real> back = features_cotangent(slot, g.at);
-      add_features_bend(slot, draw, g.d, back);
+      // what bent features add to the cotangents of the projections
+      if (features_.make)
+        features_.add_bend(raw_[slot], draw, g.d, map_.options_, back);
       if (rope_) rope_->unrotate(back);
       unslice(back, place, gprojected);
     });
@@ -151,12 +159,10 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
   // tokens are seen by more: in Hardy's inequality, which is what uniform
   // causal weights are, 1/√j is the sequence that comes nearest to equality.
   CommonShift<Real> common_shift() const {
-    const Kind kind = map_.options_.kind;
-    if (n_ < 32 || (kind != Kind::dot && kind != Kind::l2)) return {};
-    // a shift leaves distances, hence the weights of tied L2, as they are;
+    if (n_ < 32 || kind_.shift == ShiftEffect::unknown) return {};
     // rotated queries do not move alike, and their part is left out
     std::vector<MatrixOf<Real>> covariances;
-    if (kind == Kind::dot && !rope_) {
+    if (kind_.shift == ShiftEffect::queries_and_values && !rope_) {
       covariances.resize(heads_.size());
       for_each_head(all_, [&](Index slot, Index) {
         covariances[slot] = heads_[slot]->mean_covariance();
@@ -259,10 +265,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
   }
 
   // whether a head compares and mixes the projections as they are
-  bool plain() const {
-    return !rope_ && (map_.options_.kind == Kind::dot ||
-                      map_.options_.kind == Kind::sigmoid);
-  }
+  bool plain() const { return !rope_ && !features_.make; }
 
   // rotated to their positions; linear, so the same for tangents
   HeadFeatures<Real> rotated(HeadFeatures<Real> f) const {
@@ -270,59 +273,17 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     return f;
   }
 
-  // projections to what a head compares and mixes, as the kind says
-  HeadFeatures<Real> features(HeadFeatures<Real> raw) const {
-    switch (map_.options_.kind) {
-      case Kind::l2:
-      case Kind::l2_untied:
-        return l2_features(raw);
-      case Kind::cosine:
-        return cosine_features(raw, map_.options_.cosine);
-      default:
-        return raw;
-    }
-  }
-
+  // tangents of projections to those of what a head compares and mixes
   HeadFeatures<Real> features_tangent(Index slot, HeadFeatures<Real> d) const {
-    switch (map_.options_.kind) {
-      case Kind::l2:
-      case Kind::l2_untied:
-        return l2_features_tangent(heads_[slot]->at(), d);
-      case Kind::cosine:
-        return cosine_features_tangent(raw_[slot], d, map_.options_.cosine);
-      default:
-        return d;
-    }
+    if (!features_.make) return d;
+    return features_.tangent(raw_[slot], heads_[slot]->at(), d, map_.options_);
   }
 
   HeadFeatures<Real> features_cotangent(Index slot,
                                         HeadFeatures<Real> g) const {
-    switch (map_.options_.kind) {
-      case Kind::l2:
-      case Kind::l2_untied:
-        return l2_features_cotangent(heads_[slot]->at(), g);
-      case Kind::cosine:  // symmetric
-        return cosine_features_tangent(raw_[slot], g, map_.options_.cosine);
-      default:
-        return g;
-    }
-  }
-
-  // what bent features add to the cotangents of the projections: the gradient
-  // of ⟨gd, features_tangent(draw)⟩ by where it is taken
-  void add_features_bend(Index slot, const HeadFeatures<Real>& draw,
-                         const HeadFeatures<Real>& gd,
-                         HeadFeatures<Real>& back) const {
-    const Kind kind = map_.options_.kind;
-    if (kind == Kind::l2 || kind == Kind::l2_untied) {
-      back.k += l2_features_bend(draw, gd);
-    } else if (kind == Kind::cosine) {
-      const HeadFeatures<Real> bend =
-          cosine_features_bend(raw_[slot], draw, gd, map_.options_.cosine);
-      back.q += bend.q;
-      back.k += bend.k;
-      back.v += bend.v;
-    }
+    if (!features_.make) return g;
+    return features_.cotangent(raw_[slot], heads_[slot]->at(), g,
+                               map_.options_);
   }
 
   void require_weighting() const {
@@ -338,13 +299,11 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
       require(s >= 1 && s <= n_, "attention: a token sees {} of {}", s, n_);
   }
 
-  // b = −log n with the full n, also under a causal mask [Ramapuram24]
   Weighting weighting() const {
     Weighting w{.mask = map_.options_.mask,
                 .log_mass = map_.options_.log_mass,
                 .seen = map_.options_.seen};
-    if (map_.options_.kind == Kind::sigmoid)
-      w.sigmoid_shift = -std::log(static_cast<double>(n_));
+    if (kind_.sigmoid_shift) w.sigmoid_shift = kind_.sigmoid_shift(n_);
     return w;
   }
 
@@ -392,8 +351,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
   Places places(Index place) const {
     const Index row = place / map_.heads_ * n_, h = place % map_.heads_;
     const Index k = map_.query_width_, w = map_.value_width_;
-    const Index first =
-        map_.options_.kind == Kind::l2 ? 0 : map_.heads_ * k;  // of the keys
+    const Index first = kind_.tied ? 0 : map_.heads_ * k;  // of the keys
     return {.q = {row, h * k, n_, k},
             .k = {row, first + h * k, n_, k},
             .v = {row, map_.projection_.cols() + (h - map_.heads_) * w, n_, w}};
@@ -421,7 +379,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
                MatrixOf<Real>& projected) const {
     HeadViews<Real> of = feature_views(projected, place);
     of.q = g.q;
-    if (map_.options_.kind == Kind::l2)
+    if (kind_.tied)
       of.q += g.k;
     else
       of.k = g.k;
@@ -429,10 +387,12 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
   }
 
   const MultiHeadAttention& map_;
+  const AttentionKind& kind_;
+  const KindFeatures<Real>& features_;
   Index tokens_, n_;        // in all, and of one sequence
   std::vector<Index> all_;  // the sequences
   std::vector<std::optional<TiledHead<Real>>> heads_;
-  std::vector<HeadFeatures<Real>> raw_;  // for Kind::cosine
+  std::vector<HeadFeatures<Real>> raw_;  // empty where nothing reads it
   std::optional<Rope<Real>> rope_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "lipscope/attention/kinds.h"
 #include "lipscope/core/errors.h"
 
 namespace lipscope {
@@ -52,9 +53,8 @@ void require_rotatable(double theta, Index width, Kind kind) {
           "rope: the base is {}, expected a positive number", theta);
   require(width % 2 == 0, "rope: heads of odd width {} cannot be rotated",
           width);
-  require(kind != Kind::l2,
-          "rope: tied l2 attention with rotated tokens is not Lipschitz: they "
-          "can be near each other while their values are far apart");
+  const std::string_view refused = kind_of(kind).no_rope;
+  require(refused.empty(), "rope: {}", refused);
 }
 
 template class Rope<float>;

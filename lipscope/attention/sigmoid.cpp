@@ -1,6 +1,36 @@
 #include "lipscope/attention/sigmoid.h"
 
+#include <cmath>
+
+#include "lipscope/attention/dense_head.h"
+#include "lipscope/attention/kinds.h"
+
 namespace lipscope {
+namespace {
+
+// b = −log n with the full n, also under a causal mask [Ramapuram24]
+double shift_for(Index n) { return -std::log(static_cast<double>(n)); }
+
+void dense_sigmoid(const DenseHead& head, const AttentionOptions& o,
+                   const Matrix& x, Matrix& jacobian) {
+  const double root = std::sqrt(static_cast<double>(head.wq.cols()));
+  add_by_scores(head, o,
+                {.score =
+                     [&](const DenseRow& q, const DenseRow& k) {
+                       return DenseScore{q.dot(k) / root, k / root, q / root};
+                     },
+                 .sigmoid_shift = -std::log(static_cast<double>(x.rows()))},
+                x, jacobian);
+}
+
+}  // namespace
+
+extern const AttentionKind sigmoid_kind;
+constinit const AttentionKind sigmoid_kind{.kind = Kind::sigmoid,
+                                           .name = "sigmoid",
+                                           .query_over_root = true,
+                                           .sigmoid_shift = shift_for,
+                                           .dense = dense_sigmoid};
 
 template <class Real>
 MatrixOf<Real> sigmoid_rows(MatrixOf<Real> scores, Mask mask, Real shift) {

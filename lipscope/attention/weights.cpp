@@ -1,5 +1,6 @@
 #include "lipscope/attention/weights.h"
 
+#include "lipscope/attention/kinds.h"
 #include "lipscope/core/errors.h"
 
 namespace lipscope {
@@ -22,22 +23,6 @@ void require_bias(const char* what, const Vector& bias, Index columns) {
 
 }  // namespace
 
-std::string name_of(Kind kind) {
-  switch (kind) {
-    case Kind::dot:
-      return "dot";
-    case Kind::l2:
-      return "l2";
-    case Kind::l2_untied:
-      return "l2-untied";
-    case Kind::cosine:
-      return "cosine";
-    case Kind::sigmoid:
-      return "sigmoid";
-  }
-  throw std::invalid_argument("name_of: no such kind");
-}
-
 std::string name_of(Mask mask) {
   return mask == Mask::causal ? "causal" : "none";
 }
@@ -57,9 +42,10 @@ void require_sound(const AttentionWeights& w, Kind kind) {
   require(w.value.rows() == w.query.rows(), "v: {} rows, q has {}",
           w.value.rows(), w.query.rows());
 
-  if (kind == Kind::l2) {
+  if (kind_of(kind).tied) {
     require(w.key.size() == 0 && w.key_bias.size() == 0,
-            "k: l2 attention is tied to q and has no key of its own");
+            "k: {} attention is tied to q and has no key of its own",
+            name_of(kind));
   } else {
     require(w.key.rows() == w.query.rows() &&
                 w.key.cols() == w.groups() * w.query_width(),

@@ -3,23 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "lipscope/attention/kind.h"
 #include "lipscope/core/matrix.h"
 
 namespace lipscope {
-
-/// How a head compares tokens and what it mixes.
-enum class Kind {
-  dot,  ///< softmax(q kᵀ/√k) v [Vaswani17]
-  l2,  ///< softmax(−|q−k|²/√k) with W_K = W_Q and values X A_h W_V, where
-       ///< A_h = W_Q W_Qᵀ/√k [Kim21]: Lipschitz everywhere
-  l2_untied,  ///< softmax(−|q−k|²/√k) v, any W_Q and W_K: not Lipschitz
-  cosine,  ///< ν softmax(τ q̂ k̂ᵀ) v̂, rows of q, k and v normalised [Qi23]
-  sigmoid  ///< σ(q kᵀ/√k − log n) v [Ramapuram24]
-};
-
-/// All of them, in this order.
-inline constexpr Kind all_kinds[] = {Kind::dot, Kind::l2, Kind::l2_untied,
-                                     Kind::cosine, Kind::sigmoid};
 
 /// Which tokens a token sees: all, or none after itself.
 enum class Mask { none, causal };
@@ -29,7 +16,6 @@ inline Index visible(Mask mask, Index i, Index n) {
   return mask == Mask::causal ? i + 1 : n;
 }
 
-std::string name_of(Kind kind);  ///< "dot", "l2", "l2-untied", …
 std::string name_of(Mask mask);  ///< "none", "causal"
 
 /// The parameters of one attention layer, in f64: from them a layer is made in

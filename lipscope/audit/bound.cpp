@@ -42,7 +42,7 @@ class Bounding final {
     const bool unlimited = unbounded(selection_.kind);
     radius_ = o_.source.radius;
     if (radius_.empty())
-      radius_ = subject_.model && selection_.kind != Kind::l2_untied
+      radius_ = subject_.model && kind_bounds(selection_.kind).add
                     ? "ln"
                     : "everywhere";
     refuse_what_is_unknown(unlimited);
@@ -94,16 +94,15 @@ class Bounding final {
           "--map model: {} has no norms, and nothing bounds what the {} "
           "attention of its later layers reads",
           subject_.name, kind));
-    if (selection_.kind == Kind::l2_untied && radius_ != "everywhere")
+    const KindBounds& proved = kind_bounds(selection_.kind);
+    if (!proved.add && radius_ != "everywhere")
       throw InputError(fmt::format(
-          "--kind l2-untied --radius {}: no bound over a ball is known, and "
-          "over all inputs there is none; without --radius the inputs are "
-          "shown at which it grows",
-          radius_));
-    const bool known = norm == "2" ||
-                       (norm == "token" && (selection_.kind == Kind::dot ||
-                                            selection_.kind == Kind::l2)) ||
-                       (norm == "inf" && selection_.kind == Kind::l2) ||
+          "--kind {} --radius {}: no bound over a ball is known, and over all "
+          "inputs there is none; without --radius the inputs are shown at "
+          "which it grows",
+          kind, radius_));
+    const bool known = norm == "2" || (norm == "token" && proved.token) ||
+                       (norm == "inf" && proved.inf) ||
                        (norm == "inf" && unlimited && radius_ == "everywhere");
     if (!known)
       throw InputError(fmt::format(

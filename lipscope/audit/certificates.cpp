@@ -23,9 +23,7 @@ std::optional<Certificate> named(const std::string& which) {
   return std::nullopt;
 }
 
-bool reads_radius(const Selection& s) {
-  return s.kind == Kind::dot || s.kind == Kind::sigmoid;
-}
+bool reads_radius(const Selection& s) { return kind_bounds(s.kind).over_ball; }
 
 // Whether something is proved in the selected norm: in the 2-norm for all maps,
 // in the token norm for attention alone.

@@ -131,8 +131,7 @@ class Inverting final {
   // what is known of f on sequences of n tokens anywhere: iterates may be
   // anywhere
   Proved proved(std::optional<Index> layer, Index n) {
-    if (selection_.kind != Kind::l2 && selection_.kind != Kind::cosine)
-      return {};
+    if (!lipschitz_everywhere(selection_.kind)) return {};
     Proved result;
     const std::vector<Bound> all =
         bounds_of(maps_, selection_, layer, std::nullopt, n, {});

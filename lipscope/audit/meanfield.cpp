@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 
+#include "lipscope/attention/kinds.h"
 #include "lipscope/audit/inputs.h"
 #include "lipscope/audit/maps.h"
 #include "lipscope/audit/question.h"
@@ -33,10 +34,11 @@ Selection select_measures(const MeanfieldRequest& o, const Subject& subject) {
     throw InputError(fmt::format(
         "--map {}: measures go through attention alone; expected attn or core",
         name_of(s.map)));
-  if (s.kind == Kind::sigmoid)
-    throw InputError(
-        "--kind sigmoid: its weights are not shares of a whole, so that it is "
-        "no map of measures");
+  if (!kind_of(s.kind).shares())
+    throw InputError(fmt::format(
+        "--kind {}: its weights are not shares of a whole, so that it is no "
+        "map of measures",
+        s.kind_name));
   if (subject.model && subject.model->config.rope_theta)
     throw InputError(fmt::format(
         "{}: rotary positions tie tokens to places, so that attention is no "

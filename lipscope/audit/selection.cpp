@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lipscope/attention/kinds.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/nearest_word.h"
 
@@ -66,11 +67,11 @@ void choose_kind(Selection& s, const std::string& name,
   if (name == "auto") {
     s.kind = c.kind;
     s.kind_name = c.kind_name();
-  } else if (c.kind == Kind::l2 && s.kind != Kind::l2) {
+  } else if (kind_of(c.kind).tied && s.kind != c.kind) {
     throw InputError(fmt::format(
         "--kind {}: {} has {} attention, whose queries are its keys; expected "
-        "auto or l2",
-        name, subject.name, c.kind_name()));
+        "auto or {}",
+        name, subject.name, c.kind_name(), name_of(c.kind)));
   }
 }
 

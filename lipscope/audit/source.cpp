@@ -46,10 +46,22 @@ Kind parse_kind(const std::string& name) {
   if (name == "auto") return Kind::dot;
   for (const Kind kind : all_kinds)
     if (name == name_of(kind)) return kind;
-  throw InputError(fmt::format(
-      "--kind {}: expected auto, dot, l2, l2-untied, cosine or sigmoid{}", name,
-      did_you_mean(name,
-                   {"auto", "dot", "l2", "l2-untied", "cosine", "sigmoid"})));
+  const std::vector<std::string> words = kind_words();
+  throw InputError(fmt::format("--kind {}: expected {}{}", name, listed(words),
+                               did_you_mean(name, words)));
+}
+
+std::vector<std::string> kind_words() {
+  std::vector<std::string> words{"auto"};
+  for (const Kind kind : all_kinds) words.push_back(name_of(kind));
+  return words;
+}
+
+std::string listed(const std::vector<std::string>& words) {
+  std::string text = words.front();
+  for (std::size_t i = 1; i < words.size(); ++i)
+    text += (i + 1 < words.size() ? ", " : " or ") + words[i];
+  return text;
 }
 
 std::vector<Index> parse_lengths(const std::string& text) {

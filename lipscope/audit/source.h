@@ -36,6 +36,12 @@ std::vector<Index> parse_lengths(const std::string& text);
 /// "auto" is dot: what a layer by itself has.
 Kind parse_kind(const std::string& name);
 
+/// What --kind takes: auto and the names of all kinds.
+std::vector<std::string> kind_words();
+
+/// "a, b or c", of at least one word.
+std::string listed(const std::vector<std::string>& words);
+
 /// InputError, beginning with `where`, for what is no number from end to end.
 template <class Number>
 Number parse_number(const std::string& text, const std::string& where);

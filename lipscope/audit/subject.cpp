@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "lipscope/attention/kinds.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/memory.h"
 #include "lipscope/core/rng.h"
@@ -66,7 +67,7 @@ LoneLayer random_layer(const SourceOptions& o) {
   AttentionWeights& w = layer.weights;
   w.heads = heads;
   w.query = scale * gaussian(d, columns, rng.split(0));
-  if (kind != Kind::l2) w.key = scale * gaussian(d, columns, rng.split(1));
+  if (!kind_of(kind).tied) w.key = scale * gaussian(d, columns, rng.split(1));
   w.value = scale * gaussian(d, columns, rng.split(2));
   w.output = scale * gaussian(columns, d, rng.split(3));
   layer.norm = NormWeights{.gain = Vector::Ones(d), .bias = Vector::Zero(d)};
@@ -103,7 +104,7 @@ LoneLayer stored_layer(const SourceOptions& o) {
   w.value = file.matrix("v");
   w.query_bias = vector("q_bias");
   w.value_bias = vector("v_bias");
-  if (kind != Kind::l2) {
+  if (!kind_of(kind).tied) {
     w.key = file.matrix("k");
     w.key_bias = vector("k_bias");
   }

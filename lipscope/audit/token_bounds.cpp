@@ -1,14 +1,13 @@
 #include "lipscope/audit/token_bounds.h"
 
+#include "lipscope/attention/kinds.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/number_text.h"
 #include "lipscope/theory/layer_bounds.h"
 
 namespace lipscope::audit {
 
-bool lipschitz_everywhere(Kind kind) {
-  return kind == Kind::l2 || kind == Kind::cosine;
-}
+bool lipschitz_everywhere(Kind kind) { return kind_of(kind).lipschitz; }
 
 TokenSet tokens_within(const std::string& radius, const Subject& subject,
                        std::optional<Index> layer) {

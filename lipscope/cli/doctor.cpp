@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "lipscope/attention/dense.h"
+#include "lipscope/attention/kinds.h"
 #include "lipscope/attention/multi_head.h"
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/conclusion.h"
@@ -80,7 +81,7 @@ std::vector<Identity> self_test() {
       w.heads = 3;
       w.query = 0.3 * gaussian(d, d, rng.split(0));
       w.query_bias = flatten(gaussian(1, d, rng.split(4)));
-      if (kind != Kind::l2) w.key = 0.3 * gaussian(d, d, rng.split(1));
+      if (!kind_of(kind).tied) w.key = 0.3 * gaussian(d, d, rng.split(1));
       w.value = 0.3 * gaussian(d, d, rng.split(2));
       w.output = 0.3 * gaussian(d, d, rng.split(3));
       const Matrix x = gaussian(n, d, rng.split(5));

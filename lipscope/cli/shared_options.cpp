@@ -1,9 +1,26 @@
 #include "lipscope/cli/shared_options.h"
 
+#include <fmt/format.h>
+
+#include "lipscope/attention/kinds.h"
 #include "lipscope/cli/choice.h"
 #include "lipscope/cli/numbers.h"
 
 namespace lipscope::cli {
+namespace {
+
+// the names of all kinds, with what there is to say of them
+std::vector<std::string> kinds_with_notes() {
+  std::vector<std::string> words;
+  for (const Kind kind : all_kinds) {
+    words.push_back(name_of(kind));
+    const std::string_view note = kind_of(kind).note;
+    if (!note.empty()) words.back() += fmt::format(" ({})", note);
+  }
+  return words;
+}
+
+}  // namespace
 
 void declare_weights(CLI::App& app, audit::SourceOptions& o) {
   const char* group = "Weights (one of the three)";
@@ -32,12 +49,13 @@ void declare_weights(CLI::App& app, audit::SourceOptions& o) {
   auto* kind =
       app.add_option(
              "--kind", o.kind,
-             "kind of attention: auto (the model's own; dot for a layer), dot, "
-             "l2 (tied, Lipschitz), l2-untied, cosine or sigmoid; in a model "
-             "it replaces the model's own attention, at the same inputs")
+             "kind of attention: auto (the model's own; dot for a layer), " +
+                 audit::listed(kinds_with_notes()) +
+                 "; in a model it replaces the model's own attention, at the "
+                 "same inputs")
           ->capture_default_str()
           ->group(group);
-  offer(kind, {"auto", "dot", "l2", "l2-untied", "cosine", "sigmoid"});
+  offer(kind, audit::kind_words());
 
   app.add_option("--tau", o.cosine.tau, "cosine: scale of the scores")
       ->transform(positive_number())

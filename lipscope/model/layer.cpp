@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lipscope/attention/kinds.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/model/contraction.h"
 
@@ -146,7 +147,7 @@ std::string name_of(MapName map) {
 
 AttentionWeights attention_of(const LayerWeights& layer, Kind kind) {
   AttentionWeights weights = layer.attention;
-  if (kind == Kind::l2) {
+  if (kind_of(kind).tied) {
     weights.key.resize(0, 0);
     weights.key_bias.resize(0);
   }

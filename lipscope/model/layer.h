@@ -47,8 +47,8 @@ struct LayerWeights {
 LayerWeights load_layer(const Model& model, Index layer,
                         MapName map = MapName::block);
 
-/// The attention of a layer as a kind reads it: tied L2 has its queries for
-/// keys, and looks neither at the keys nor at their bias.
+/// The attention of a layer as a kind reads it: tied kinds have their queries
+/// for keys, and look neither at the keys nor at their bias.
 AttentionWeights attention_of(const LayerWeights& layer, Kind kind);
 
 struct ModelMapOptions {

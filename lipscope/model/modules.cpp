@@ -2,6 +2,8 @@
 
 #include <stdexcept>
 
+#include "lipscope/attention/kinds.h"
+
 namespace lipscope {
 namespace {
 
@@ -73,7 +75,7 @@ LayerModules own_layer(const ModelConfig& c, const std::string& at) {
                  .attention_norm = {},
                  .mlp_norm = {},
                  .gate = {}};
-  if (c.kind == Kind::l2)
+  if (kind_of(c.kind).tied)
     m.projections = {square("attn.q"), square("attn.v")};
   else
     m.projections = {linear("attn.qkv", c.width, 3 * c.width, false)};

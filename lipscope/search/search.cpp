@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lipscope/attention/common_mode.h"
+#include "lipscope/attention/kinds.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/spectral/estimate.h"
@@ -222,9 +223,7 @@ SearchResult search(const AttentionWeights& weights,
           "search: {} restarts, {} evaluations, a budget of {} s", o.restarts,
           o.max_evaluations, o.budget);
   require(region.radius > 0.0, "search: a radius of {}", region.radius);
-  const bool lipschitz =
-      options.kind == Kind::l2 || options.kind == Kind::cosine;
-  require(lipschitz || region.bounded(),
+  require(kind_of(options.kind).lipschitz || region.bounded(),
           "search: {} attention is not Lipschitz everywhere; it needs a radius",
           name_of(options.kind));
   return Search(weights, options, region, o).run();

@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <functional>
+#include <iterator>
+#include <stdexcept>
 #include <utility>
 
 #include "lipscope/core/errors.h"
@@ -152,13 +154,26 @@ void add_cosine(const LayerHeads& layer, const BoundQuestion& q,
                            together(layer, columns), "everywhere"));
 }
 
+constexpr KindBounds table[] = {
+    {.kind = Kind::dot,
+     .over_ball = true,
+     .rope = true,
+     .token = true,
+     .add = add_dot},
+    {.kind = Kind::l2, .token = true, .inf = true, .add = add_l2},
+    {.kind = Kind::l2_untied},
+    {.kind = Kind::cosine, .add = add_cosine},
+    {.kind = Kind::sigmoid, .over_ball = true, .add = add_sigmoid}};
+static_assert(std::size(table) == std::size(all_kinds));
+
 void require_answerable(const AttentionWeights& weights,
                         const BoundQuestion& q) {
   require_sound(weights, q.kind);
   require(q.n >= 1, "bound: a sequence of {} tokens", q.n);
-  require(!q.rope || q.kind == Kind::dot, "bound: rope with {} attention",
+  const KindBounds& kind = kind_bounds(q.kind);
+  require(!q.rope || kind.rope, "bound: rope with {} attention",
           name_of(q.kind));
-  if (q.kind == Kind::dot || q.kind == Kind::sigmoid)
+  if (kind.over_ball)
     require(q.radius > 0.0 && std::isfinite(q.radius),
             "bound: the radius is {}, it must be above 0 and finite", q.radius);
   if (!q.norm) return;
@@ -175,26 +190,20 @@ void require_answerable(const AttentionWeights& weights,
 
 }  // namespace
 
+const KindBounds& kind_bounds(Kind kind) {
+  for (const KindBounds& entry : table)
+    if (entry.kind == kind) return entry;
+  throw std::invalid_argument("kind_bounds: no such kind");
+}
+
 std::vector<Bound> bounds(const AttentionWeights& weights,
                           const BoundQuestion& question) {
   require_answerable(weights, question);
   std::vector<Bound> out;
-  if (question.kind == Kind::l2_untied) return out;
-  const LayerHeads layer =
-      layer_heads(weights, question.heads, question.project);
-  switch (question.kind) {
-    case Kind::dot:
-      add_dot(layer, question, out);
-      break;
-    case Kind::l2:
-      add_l2(layer, question, out);
-      break;
-    case Kind::sigmoid:
-      add_sigmoid(layer, question, out);
-      break;
-    default:
-      add_cosine(layer, question, out);
-  }
+  const KindBounds& kind = kind_bounds(question.kind);
+  if (!kind.add) return out;
+  kind.add(layer_heads(weights, question.heads, question.project), question,
+           out);
   return out;
 }
 

@@ -10,6 +10,8 @@
 
 namespace lipscope {
 
+struct LayerHeads;
+
 /// What is to be bounded: a map, a length, and where its tokens are.
 struct BoundQuestion {
   Kind kind = Kind::dot;
@@ -17,13 +19,29 @@ struct BoundQuestion {
   std::vector<Index> heads = {};  ///< the chosen heads, each once; empty: all
   bool project = true;  ///< through the output projection, if there is one
   Index n = 1;          ///< tokens
-  double radius = 0.0;  ///< |x| ≤ R; not read by l2 and cosine
+  double radius = 0.0;  ///< |x| ≤ R; read where KindBounds::over_ball
   /// The norm layer in front, if tokens come out of one. It tightens what is
   /// offered, and the scope says so; its radius is norm_layer_radius.
   std::optional<NormWeights> norm = {};
-  bool rope = false;  ///< q and k are rotated by position (dot only)
+  bool rope = false;  ///< q and k are rotated by position
   CosineScales cosine = {};
 };
+
+/// What is proved of a kind of attention: one value for each, in bounds.cpp. A
+/// kind of which nothing is proved has its value too.
+struct KindBounds {
+  Kind kind;
+  /// Over a ball of given radius; otherwise over all inputs.
+  bool over_ball = false;
+  bool rope = false;   ///< also where q and k are rotated by position
+  bool token = false;  ///< also in the token norm
+  bool inf = false;    ///< also in the inf-norm
+  /// Adds the bounds of the question; null: nothing is proved.
+  void (*add)(const LayerHeads& layer, const BoundQuestion& question,
+              std::vector<Bound>& out) = nullptr;
+};
+
+const KindBounds& kind_bounds(Kind kind);
 
 /// Every bound that is proved for the question, in no order. What does not
 /// apply is not there: the forms of Castin24 with a query bias or RoPE,

@@ -13,7 +13,7 @@ std::vector<Bound> attention_bounds(const LayerWeights& layer, bool project,
                                     const TokenSet& tokens) {
   const bool rope = layer.rope_theta.has_value();
   const Kind kind = o.kind.value_or(layer.kind);
-  if (rope && kind != Kind::dot) return {};
+  if (rope && !kind_bounds(kind).rope) return {};
   return bounds(attention_of(layer, kind), {.kind = kind,
                                             .mask = o.mask.value_or(layer.mask),
                                             .heads = o.heads,

@@ -3,6 +3,7 @@
 #include <Eigen/QR>
 #include <cmath>
 
+#include "lipscope/attention/kinds.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/symmetric_eigen.h"
 
@@ -61,9 +62,7 @@ Row indifferent(const HeadWeights& h, const Row& u) {
 
 }  // namespace
 
-bool unbounded(Kind kind) {
-  return kind == Kind::dot || kind == Kind::sigmoid || kind == Kind::l2_untied;
-}
+bool unbounded(Kind kind) { return !kind_of(kind).lipschitz; }
 
 double unbounded_rate(const HeadWeights& head) {
   return best_direction(head).rate;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "lipscope/attention/kinds.h"
 #include "lipscope/core/errors.h"
 
 namespace lipscope {
@@ -69,9 +70,9 @@ std::vector<Index> tokens_seen(const Measure& m) {
 }
 
 AttentionOptions options_on(const Measure& m, AttentionOptions o) {
-  require(o.kind != Kind::sigmoid,
-          "measure: sigmoid weights are not shares; there is no map of "
-          "measures");
+  require(kind_of(o.kind).shares(),
+          "measure: {} weights are not shares; there is no map of measures",
+          name_of(o.kind));
   require(!o.rope_theta,
           "measure: rotary positions tie tokens to places; there is no map of "
           "measures");

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lipscope/attention/kinds.h"
 #include "lipscope/attention/multi_head.h"
 #include "lipscope/core/rng.h"
 
@@ -55,7 +56,9 @@ inline std::vector<LayerCase> grouped_and_rotated_cases() {
     for (const Mask mask : {Mask::none, Mask::causal})
       for (const Index key_heads : {0, 1, 2})
         for (const bool rope : {false, true}) {
-          if ((key_heads == 0 && !rope) || (rope && kind == Kind::l2)) continue;
+          if ((key_heads == 0 && !rope) ||
+              (rope && !kind_of(kind).no_rope.empty()))
+            continue;
           cases.push_back({.kind = kind,
                            .mask = mask,
                            .heads = 4,
@@ -75,7 +78,7 @@ inline std::vector<LayerCase> weighed_cases() {
   for (const Kind kind : all_kinds)
     for (const Mask mask : {Mask::none, Mask::causal})
       for (const Index heads : {1, 3})
-        if (kind != Kind::sigmoid)
+        if (kind_of(kind).shares())
           cases.push_back({.kind = kind,
                            .mask = mask,
                            .heads = heads,
@@ -102,7 +105,7 @@ inline AttentionWeights random_layer(const LayerCase& c) {
   const Index groups = layer.groups();
   layer.query = scale * gaussian(d, c.heads * k, rng.split(0));
   layer.query_bias = bias(c.heads * k, 4);
-  if (c.kind != Kind::l2) {
+  if (!kind_of(c.kind).tied) {
     layer.key = scale * gaussian(d, groups * k, rng.split(1));
     layer.key_bias = bias(groups * k, 5);
   }

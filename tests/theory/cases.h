@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lipscope/attention/dense.h"
+#include "lipscope/attention/kinds.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/spectral/dense.h"
 #include "lipscope/theory/bounds.h"
@@ -75,14 +76,14 @@ inline Trial trial(Kind kind, std::uint64_t seed) {
   t.options.cosine = {.tau = 2.0, .nu = 1.0, .epsilon = 0.1};
   t.weights.heads = heads;
   t.weights.query = gaussian(d, heads * k, rng.split(0));
-  if (kind != Kind::l2) t.weights.key = gaussian(d, heads * k, rng.split(1));
+  if (!kind_of(kind).tied) t.weights.key = gaussian(d, heads * k, rng.split(1));
   t.weights.value = gaussian(d, heads * w, rng.split(2));
   if (pick(3) != 0)
     t.weights.output = gaussian(heads * w, 1 + pick(4), rng.split(3));
   if (seed % 2 == 0) {
     const double bias = std::exp(1.5 * dice.normal());
     t.weights.query_bias = bias * flatten(gaussian(1, heads * k, rng.split(4)));
-    if (kind != Kind::l2 && pick(2) == 0)
+    if (!kind_of(kind).tied && pick(2) == 0)
       t.weights.key_bias = bias * flatten(gaussian(1, heads * k, rng.split(5)));
     if (pick(2) == 0)
       t.weights.value_bias =

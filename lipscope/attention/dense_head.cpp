@@ -1,0 +1,110 @@
+#include "lipscope/attention/dense_head.h"
+
+#include <cmath>
+#include <vector>
+
+namespace lipscope {
+namespace {
+
+Index tokens_seen(const AttentionOptions& o, Index i, Index n) {
+  return o.seen.empty() ? visible(o.mask, i, n) : o.seen[i];
+}
+
+// scores to shares, with the masses of the keys
+void take_softmax(const AttentionOptions& o, DenseRow& p) {
+  if (o.log_mass.size() > 0) p += o.log_mass.head(p.size()).transpose();
+  p = (p.array() - p.maxCoeff()).exp();
+  p /= p.sum();
+}
+
+// the rotation of position p, from the right: planes (i, i + k/2)
+Matrix rotation(const AttentionOptions& o, Index k, Index p) {
+  Matrix r = Matrix::Identity(k, k);
+  for (Index i = 0; o.rope_theta && i < k / 2; ++i) {
+    const double angle = p / std::pow(*o.rope_theta, 2.0 * i / k);
+    r(i, i) = r(i + k / 2, i + k / 2) = std::cos(angle);
+    r(i, i + k / 2) = std::sin(angle);
+    r(i + k / 2, i) = -std::sin(angle);
+  }
+  return r;
+}
+
+}  // namespace
+
+void add_by_covariance(const DenseHead& head, const AttentionOptions& o,
+                       const CovarianceForm& form, const Matrix& x,
+                       Matrix& jacobian) {
+  const Index n = x.rows(), d = x.cols(), e = form.value.cols();
+  const Matrix identity = Matrix::Identity(d, d);
+  for (Index i = 0; i < n; ++i) {
+    const Index seen = tokens_seen(o, i, n);
+    const DenseRow xi = x.row(i), qi = xi * head.wq + head.bq;
+    DenseRow p(seen);
+    for (Index j = 0; j < seen; ++j)
+      p[j] = form.score(qi, x.row(j) * head.wk + head.bk);
+    take_softmax(o, p);
+
+    const DenseRow m = p * x.topRows(seen);
+    const Matrix centred = x.topRows(seen).rowwise() - m;
+    const Matrix cov = centred.transpose() * p.asDiagonal() * centred;
+    // (a token need not see itself to move with its own query)
+    jacobian.block(i * e, i * d, e, d) +=
+        (form.own * cov * form.value).transpose();
+    for (Index j = 0; j < seen; ++j) {
+      const DenseRow xj = x.row(j);
+      const Matrix B =
+          p[j] * (identity + form.pull(xi, xj).transpose() * (xj - m));
+      jacobian.block(i * e, j * d, e, d) += (B * form.value).transpose();
+    }
+  }
+}
+
+DenseFeature as_projected(const DenseRow& z) {
+  return {z, Matrix::Identity(z.size(), z.size())};
+}
+
+void add_by_scores(const DenseHead& head, const AttentionOptions& o,
+                   const ScoreForm& form, const Matrix& x, Matrix& jacobian) {
+  const Index n = x.rows(), d = x.cols(), e = head.out.cols();
+  std::vector<DenseFeature> q(n), k(n), v(n);
+  std::vector<Matrix> wq(n), wk(n);  // as seen from each position
+  for (Index i = 0; i < n; ++i) {
+    const Matrix turn = rotation(o, head.wq.cols(), i);
+    wq[i] = head.wq * turn;
+    wk[i] = head.wk * turn;
+    q[i] = form.compared(x.row(i) * wq[i] + head.bq * turn);
+    k[i] = form.compared(x.row(i) * wk[i] + head.bk * turn);
+    v[i] = form.mixed(x.row(i) * head.wv + head.bv);
+  }
+
+  for (Index i = 0; i < n; ++i) {
+    const Index seen = tokens_seen(o, i, n);
+    std::vector<DenseScore> s(seen);
+    DenseRow p(seen), slope(seen), centre = DenseRow::Zero(head.wv.cols());
+    for (Index j = 0; j < seen; ++j) {
+      s[j] = form.score(q[i].value, k[j].value);
+      p[j] = s[j].value;
+    }
+    if (form.sigmoid_shift) {
+      for (Index j = 0; j < seen; ++j)
+        p[j] = 1 / (1 + std::exp(-p[j] - *form.sigmoid_shift));
+      slope = p.array() * (1 - p.array());
+    } else {
+      take_softmax(o, p);
+      slope = p;
+      for (Index j = 0; j < seen; ++j) centre += p[j] * v[j].value;
+    }
+    for (Index j = 0; j < seen; ++j) {
+      const DenseRow from_j = s[j].by_k * k[j].slope * wk[j].transpose();
+      const DenseRow from_i = s[j].by_q * q[i].slope * wq[i].transpose();
+      const DenseRow value = v[j].value - centre;
+      const Matrix B =
+          slope[j] * from_j.transpose() * value + p[j] * head.wv * v[j].slope;
+      const Matrix own = slope[j] * from_i.transpose() * value;
+      jacobian.block(i * e, j * d, e, d) += (B * head.out).transpose();
+      jacobian.block(i * e, i * d, e, d) += (own * head.out).transpose();
+    }
+  }
+}
+
+}  // namespace lipscope
