@@ -1,7 +1,5 @@
 #pragma once
 
-#include <unistd.h>
-
 #include <functional>
 #include <memory>
 #include <numeric>
@@ -15,15 +13,11 @@
 #include "lipscope/attention/tiled_head.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/gemm.h"
+#include "lipscope/core/memory.h"
 #include "lipscope/core/parallel.h"
 
 /// The inside of multi_head.cpp; nobody else includes it.
 namespace lipscope {
-
-inline std::uint64_t quarter_of_memory() {
-  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-         static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE)) / 4;
-}
 
 // The Jacobian at X, and the state of every head there.
 //
@@ -51,7 +45,12 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
 
     MatrixOf<Real> projected =
         product(as_is(x), map.project_, map.options_.threads);
-    projected.rowwise() += map.projection_bias_.transpose();
+    // P(v + 1bᵀ) = P v + 1bᵀ: in v, b would leave rounding errors of its own
+    // size in the Jacobian, which does not depend on it
+    Index biased = projected.cols();
+    if (kind_.adds_value_bias_last()) biased -= mixed_width();
+    projected.leftCols(biased).rowwise() +=
+        map.projection_bias_.head(biased).transpose();
 
     if (map.options_.rope_theta)
       rope_.emplace(n_, map.query_width_, *map.options_.rope_theta);
@@ -177,15 +176,13 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
             .mix = mixes ? &map_.mix_ : nullptr,
             .unmix = mixes ? &map_.unmix_ : nullptr,
             .queries = map_.heads_ * map_.query_width_,
-            .values = map_.heads_ * map_.value_width_},
+            .values = mixed_width()},
         std::move(covariances), map_.options_.sequences, map_.options_.threads);
-
-    VectorOf<Real> profile = VectorOf<Real>::Ones(n_);
+    shift.profile = VectorOf<Real>::Ones(n_);
     if (map_.options_.mask == Mask::causal)
       for (Index j = 0; j < n_; ++j)
-        profile[j] = 1 / std::sqrt(static_cast<Real>(j + 1));
-    profile.normalize();
-    shift.profile = std::move(profile);
+        shift.profile[j] = 1 / std::sqrt(static_cast<Real>(j + 1));
+    shift.profile.normalize();
     return shift;
   }
 
@@ -196,6 +193,8 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     for_each_head(all_, [&](Index slot, Index place) {
       view(y, head_block(place)) = heads_[slot]->value();
     });
+    if (kind_.adds_value_bias_last())
+      y.rowwise() += map_.projection_bias_.tail(mixed_width()).transpose();
     MatrixOf<Real> out = project(std::move(y));
     if (map_.output_bias_.size() > 0)
       out.rowwise() += map_.output_bias_.transpose();
@@ -313,15 +312,17 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
         static_cast<std::uint64_t>(map_.options_.sequences * map_.heads_) *
         static_cast<std::uint64_t>(
             TiledHead<Real>::weights_kept(n_, weighting()));
-    const std::uint64_t most =
-        map_.options_.memory > 0 ? map_.options_.memory : quarter_of_memory();
+    std::uint64_t most = map_.options_.memory;
+    if (most == 0) most = static_cast<std::uint64_t>(machine_memory() / 4);
     return numbers <= most / sizeof(Real) ? TiledHead<Real>::Keep::weights
                                           : TiledHead<Real>::Keep::nothing;
   }
 
+  // of the values of all heads, the last columns of the projections
+  Index mixed_width() const { return map_.heads_ * map_.value_width_; }
+
   Index output_width() const {
-    return map_.output_.size() > 0 ? map_.output_.cols()
-                                   : map_.heads_ * map_.value_width_;
+    return map_.output_.size() > 0 ? map_.output_.cols() : mixed_width();
   }
 
   MatrixOf<Real> project(MatrixOf<Real> y) const {

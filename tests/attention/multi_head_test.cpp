@@ -165,6 +165,34 @@ TEST(MultiHeadAttention, HasTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
+// With W_V = 0 every value is the bias. A mean of equal values does not change,
+// whatever the weights do.
+TEST(MultiHeadAttention, IsConstantWhereValuesAreTheirBias) {
+  for (const Kind kind : all_kinds) {
+    if (!kind_of(kind).adds_value_bias_last()) continue;
+    for (const Mask mask : {Mask::none, Mask::causal})
+      for (const Index n : {7, 40}) {
+        const LayerCase c{
+            .kind = kind, .mask = mask, .heads = 2, .biases = true, .n = n};
+        AttentionWeights weights = test::random_layer(c);
+        weights.value.setZero();
+        const Matrix x = test::random_tokens(c, 30.0);  // large logits
+        const MultiHeadAttention<double> f(weights, test::options_of(c));
+        EXPECT_TRUE(materialize(*f.linearize(x)).isZero(0.0)) << c.name();
+        const Matrix y = f(x);
+        const Matrix expected =
+            (weights.value_bias.transpose() * weights.output +
+             weights.output_bias.transpose())
+                .replicate(n, 1);
+        EXPECT_LT(relative(y, expected), 1e-14) << c.name();
+        const MultiHeadAttention<float> single(weights, test::options_of(c));
+        EXPECT_TRUE(
+            materialize(*single.linearize(x.cast<float>())).isZero(0.0f))
+            << c.name();
+      }
+  }
+}
+
 TEST(MultiHeadAttention, KeyBiasHasNoEffectOnDotProduct) {
   const LayerCase c{.heads = 2, .biases = true};
   AttentionWeights weights = test::random_layer(c);
