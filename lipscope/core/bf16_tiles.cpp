@@ -12,6 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "lipscope/core/thread_room.h"
+
 namespace lipscope::bf16_tiles {
 namespace {
 
@@ -233,7 +235,8 @@ void multiply(const Floats& a, const Packed& packed, Index first, Index n,
               float* c, Index c_stride, Index m, bool add) {
   const Index k = packed.k;
   const uint16_t* of_block = packed.data;
-  alignas(64) thread_local uint16_t left[left_rows * block_deep * parts];
+  uint16_t* left = static_cast<uint16_t*>(thread_room(
+      Room::left_tiles, sizeof(uint16_t) * left_rows * block_deep * parts));
   // columns of B whose tiles stay in the second-level cache
   constexpr Index near_cols = near_bytes / (2 * block_deep * parts) / 32 * 32;
   static const TileShapes shapes;

@@ -12,6 +12,7 @@
 #include "lipscope/core/gemm_parts.h"
 #include "lipscope/core/panels.h"
 #include "lipscope/core/parallel.h"
+#include "lipscope/core/thread_room.h"
 
 namespace lipscope {
 namespace {
@@ -41,17 +42,11 @@ Number* aligned(Index count) {
   return static_cast<Number*>(p);
 }
 
-// Memory of this thread that serves again, for so many numbers.
+// Where a right factor is cut for one product: so many numbers.
 template <class Number>
 Number* room_for(Index count) {
-  thread_local std::unique_ptr<Number, decltype(&std::free)> buffer{nullptr,
-                                                                    &std::free};
-  thread_local Index room = 0;
-  if (count > room) {
-    buffer.reset(aligned<Number>(count));
-    room = count;
-  }
-  return buffer.get();
+  return static_cast<Number*>(thread_room(
+      Room::right_factor, static_cast<std::size_t>(count) * sizeof(Number)));
 }
 
 // A right factor that is cut for one product.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "lipscope/core/thread_room.h"
+
 namespace lipscope::panels {
 namespace {
 
@@ -133,7 +135,8 @@ template <class Real>
 void multiply(Numbers<Real> a, const Real* panels, Index k, Index n,
               Index first, Index cols, Real* c, Index c_stride, Index m,
               bool add) {
-  alignas(64) thread_local Real ready[rows_ready * block_deep];
+  Real* ready = static_cast<Real*>(
+      thread_room(Room::left_panels, sizeof(Real) * rows_ready * block_deep));
   const auto sizes = std::make_integer_sequence<int, most_rows>();
   for (Index q = 0; q < k; q += block_deep) {
     const Index deep = std::min(block_deep, k - q);
