@@ -16,6 +16,7 @@
 #include "lipscope/record/evidence.h"
 #include "lipscope/spectral/estimate.h"
 #include "lipscope/spectral/inf_norm.h"
+#include "lipscope/theory/bounds.h"
 #include "lipscope/theory/model_bounds.h"
 #include "lipscope/theory/regime.h"
 #include "lipscope/theory/unbounded.h"

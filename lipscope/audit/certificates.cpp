@@ -6,6 +6,7 @@
 #include "lipscope/core/errors.h"
 #include "lipscope/core/parallel.h"
 #include "lipscope/record/evidence.h"
+#include "lipscope/theory/bounds.h"
 #include "lipscope/theory/model_certificates.h"
 
 namespace lipscope::audit {
