@@ -11,7 +11,7 @@
 #include "lipscope/core/rng.h"
 
 namespace lipscope {
-namespace {
+namespace thread_room_test {
 
 TEST(ThreadRoom, IsKeptForTheNextCallAndGrows) {
   void* small = thread_room(Room::left_panels, 100);
@@ -60,5 +60,5 @@ TEST(ThreadRoom, LeavesTheThreadLocalStoreToOthers) {
   EXPECT_LT(bytes, 1024u);
 }
 
-}  // namespace
+}  // namespace thread_room_test
 }  // namespace lipscope

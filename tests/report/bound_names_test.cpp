@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace lipscope {
-namespace {
+namespace bound_names_test {
 
 using nlohmann::ordered_json;
 
@@ -88,5 +88,5 @@ TEST(BoundNames, FieldsOfAnotherTypeAreLeftAlone) {
   }
 }
 
-}  // namespace
+}  // namespace bound_names_test
 }  // namespace lipscope

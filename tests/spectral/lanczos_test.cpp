@@ -8,7 +8,7 @@
 #include "lipscope/core/symmetric_eigen.h"
 
 namespace lipscope {
-namespace {
+namespace lanczos_test {
 
 // Q diag(values) Qᵀ
 Matrix with_eigenvalues(const Vector& values, std::uint64_t seed) {
@@ -77,5 +77,5 @@ TEST(LargestEigenvalue, RefusesWhatIsNoSymmetricMatrix) {
                std::invalid_argument);
 }
 
-}  // namespace
+}  // namespace lanczos_test
 }  // namespace lipscope

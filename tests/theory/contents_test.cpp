@@ -10,7 +10,7 @@
 #include "lipscope/theory/certificates.h"
 
 namespace lipscope {
-namespace {
+namespace contents_test {
 
 std::string contents() {
   std::ifstream file(std::string(LIPSCOPE_SOURCE) + "/ARCHITECTURE.md");
@@ -59,5 +59,5 @@ TEST(TheoryContents, NameEveryBound) {
         << name_of(which);
 }
 
-}  // namespace
+}  // namespace contents_test
 }  // namespace lipscope

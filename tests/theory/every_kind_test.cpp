@@ -15,7 +15,7 @@
 #include "tests/theory/cases.h"
 
 namespace lipscope {
-namespace {
+namespace every_kind_test {
 
 class EveryKind : public testing::TestWithParam<Kind> {
  protected:
@@ -148,5 +148,5 @@ TEST(Kinds, HaveNamesOfTheirOwn) {
   EXPECT_EQ(names.size(), std::size(all_kinds));
 }
 
-}  // namespace
+}  // namespace every_kind_test
 }  // namespace lipscope

@@ -12,7 +12,7 @@
 #include "tests/model/folders.h"
 
 namespace lipscope {
-namespace {
+namespace model_bounds_test {
 
 Bound attention_of_size(const std::string& name, double value) {
   return make_bound(
@@ -182,5 +182,5 @@ TEST(ModelWithoutNorms, HasABoundWhereItsKindIsLipschitzEverywhere) {
   EXPECT_EQ(found->bound.scope, "ball of radius 2");
 }
 
-}  // namespace
+}  // namespace model_bounds_test
 }  // namespace lipscope
