@@ -151,7 +151,7 @@ void Inputs::use_ids(const SourceOptions& o) {
     make_groups(windows.lengths, windows.samples, o.offset);
     require_memory(
         8.0 * static_cast<double>(o.offset),
-        fmt::format("--offset {}: so many tokens that are skipped", o.offset));
+        fmt::format("--offset {}: the tokens that are skipped", o.offset));
     Rng rng = Rng(seed_).split(token_stream);
     for (Index i = 0; i < o.offset + windows.tokens(); ++i)
       ids_.push_back(static_cast<Index>(

@@ -34,7 +34,7 @@ void require_token_memory(const std::vector<Index>& lengths, Index samples,
   const double d = real(subject.features());
   require_memory(
       8.0 * real(longest) * d * (real(selection.layers.size()) + 4.0),
-      fmt::format("--length {}: a sequence of so many tokens of {} features",
+      fmt::format("--length {}: a sequence of this many tokens of {} features",
                   longest, subject.features()));
 }
 

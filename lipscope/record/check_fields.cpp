@@ -60,27 +60,18 @@ constexpr Field fields[] = {{"schema", whole},
                             {"seconds", number}};
 
 // what some have
-constexpr Field others[] = {{"commit", string},  // since version 0.2.0
-                            {"quantity", string | null},
-                            {"lower_is", string | null},
-                            {"upper_is", string | null},
-                            {"value_of", string},
-                            {"value", number | null},
-                            {"parameters", object},
-                            {"details", object},
-                            {"input", object | null},
-                            {"cut", string | null},
-                            {"fits", string},
-                            {"command_line", string},
-                            {"machine", string},
-                            {"points", whole},
-                            {"exponent", number},
-                            {"exponent_low", number},
-                            {"exponent_high", number},
-                            {"confidence", number},
-                            {"constant", number},
-                            {"r_squared", number},
-                            {"radius_correlation", number | null}};
+constexpr Field others[] = {
+    {"commit", string},  // since version 0.2.0
+    {"quantity", string | null}, {"lower_is", string | null},
+    {"upper_is", string | null}, {"value_of", string},
+    {"value", number | null},    {"parameters", object},
+    {"details", object},         {"input", object | null},
+    {"cut", string | null},      {"fits", string},
+    {"command_line", string},    {"machine", string},
+    {"points", whole},           {"exponent", number},
+    {"exponent_low", number},    {"exponent_high", number},
+    {"confidence", number},      {"constant", number},
+    {"r_squared", number},       {"radius_correlation", number | null}};
 
 // what was asked for and what was found beside the numbers, as far as tables
 // and pages read them
@@ -176,8 +167,8 @@ void check_fields(const ordered_json& record, RecordUse use) {
   for (const char* told : {"bound", "search", "meanfield", "invert", "certify"})
     if (command == told) need(record, "", "details");
   if (command == "certify")
-    for (const char* name : {"predicted", "next", "right", "margin",
-                             "runner_up", "lower_is", "upper_is"})
+    for (const char* name :
+         {"predicted", "next", "right", "margin", "runner_up"})
       need(record["details"], "details.", name);
 }
 

@@ -80,7 +80,7 @@ TEST_F(Measure, RecordsHaveEveryField) {
         "steps",      "status",     "dtype",    "seed",     "seconds",
         "input",      "parameters", "quantity", "lower_is", "upper_is"})
     EXPECT_TRUE(record.contains(field)) << field;
-  EXPECT_EQ(record.size(), 35u);
+  EXPECT_EQ(record.size(), 36u);
   EXPECT_EQ(record["schema"], 2);
   EXPECT_EQ(record["quantity"], "constant");
   EXPECT_EQ(record["lower_is"], "found");

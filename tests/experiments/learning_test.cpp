@@ -108,7 +108,8 @@ TEST(School, AnswersForEachModelWhateverTheThreads) {
       const Notebook book = answering(rows, "");
       School school(lessons, text, {.full = full, .threads = threads}, book);
       for (const std::size_t of : {0, 1})
-        school.ask(of, school.question(of, "loss", "the test text"),
+        school.ask(of,
+                   school.question(of, Quantity::loss, "loss", "the test text"),
                    [](Row& r, const Learnt& l) { r.value = l.test_nll; });
       ASSERT_EQ(rows.size(), 2u);
       EXPECT_EQ(rows[0].value, learn(lessons[0], text, silent).test_nll);

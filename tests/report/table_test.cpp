@@ -12,13 +12,13 @@ using nlohmann::ordered_json;
 const std::vector<Column> columns = {
     {"n", "n"}, {"seconds", "seconds", 2}, {"lower", "lower"}, {"by", "by", 1}};
 const std::vector<ordered_json> records = {
-    {{"n", 8}, {"seconds", 0.25}, {"lower", 1.5}, {"by", "dense-gram"}},
+    {{"n", 8}, {"seconds", 0.25}, {"lower", 1.5}, {"by", "dense-svd"}},
     {{"n", 16}, {"seconds", 1}, {"lower", nullptr}}};
 
 TEST(Table, AlignsToTheRight) {
   EXPECT_EQ(table(columns, records),
             " n  seconds  lower         by\n"
-            " 8     0.25    1.5  dense-gram\n"
+            " 8     0.25    1.5  dense-svd\n"
             "16        1      -          -\n");
 }
 
@@ -26,7 +26,7 @@ TEST(Table, LeavesOutTheLeastImportantColumnsAndSaysWhich) {
   EXPECT_EQ(table(columns, records, 29), table(columns, records));
   EXPECT_EQ(table(columns, records, 28),
             " n  lower         by\n"
-            " 8    1.5  dense-gram\n"
+            " 8    1.5  dense-svd\n"
             "16      -          -\n"
             "(not shown: seconds; --wide\n shows all columns)\n");
   EXPECT_EQ(table(columns, records, 19).substr(0, 10), " n  lower\n");
