@@ -7,7 +7,7 @@
 
 #include "lipscope/attention/common_mode.h"
 #include "lipscope/audit/maps.h"
-#include "lipscope/audit/question.h"
+#include "lipscope/audit/new_record.h"
 #include "lipscope/audit/subject.h"
 #include "lipscope/audit/token_bounds.h"
 #include "lipscope/audit/token_memory.h"
@@ -140,7 +140,7 @@ class Bounding final {
 
   Record asked(std::optional<Index> layer, std::optional<Index> head,
                Index n) const {
-    Record r = question("bound", subject_, selection_, o_.source.seed);
+    Record r = new_record("bound", subject_, selection_, o_.source.seed);
     r.layer = layer;
     r.head = head;
     r.n = n;

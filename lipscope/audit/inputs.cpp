@@ -234,8 +234,8 @@ std::string Inputs::gaussian_recipe(const Group& group, Index i,
                                    : std::string("any"));
 }
 
-Record Inputs::question(Record r, const Group& group, Index i,
-                        std::size_t layer) const {
+Record Inputs::with_tokens(Record r, const Group& group, Index i,
+                           std::size_t layer) const {
   r.n = group.n;
   r.sample = group.first + i;
   r.dtype = dtype_;

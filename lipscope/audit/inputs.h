@@ -48,11 +48,11 @@ class Inputs {
   /// The input of each selected layer's map, sequences under one another.
   std::vector<Matrix> at(const Group& group);
 
-  /// The question about sample `first + i` of the group, at the input of the
-  /// selected layer number `layer`: what the tokens are, by their content.
-  /// Nothing is made for it.
-  Record question(Record of, const Group& group, Index i,
-                  std::size_t layer) const;
+  /// The record with n, d and the tokens of sample `first + i` of the group, by
+  /// their content, at the input of the selected layer number `layer`. The
+  /// tokens are not made for it.
+  Record with_tokens(Record of, const Group& group, Index i,
+                     std::size_t layer) const;
 
   /// The tokens of sample `first + i` of the group as a person reads them: as
   /// they stand in the text, with what stands between them and the one before,

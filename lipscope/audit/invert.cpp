@@ -6,7 +6,7 @@
 
 #include "lipscope/audit/inputs.h"
 #include "lipscope/audit/maps.h"
-#include "lipscope/audit/question.h"
+#include "lipscope/audit/new_record.h"
 #include "lipscope/audit/subject.h"
 #include "lipscope/audit/token_bounds.h"
 #include "lipscope/audit/token_memory.h"
@@ -154,7 +154,7 @@ class Inverting final {
   }
 
   Record asked_of(const Group& group, Index i, std::size_t layer) const {
-    Record r = question("invert", subject_, selection_, o_.source.seed);
+    Record r = new_record("invert", subject_, selection_, o_.source.seed);
     r.map = "inverse";
     r.quantity = Quantity::reconstruction_error;
     r.kind = o_.source.kind;
@@ -169,7 +169,7 @@ class Inverting final {
     if (o_.log_det)
       r.parameters.update(
           {{"probes", o_.series.probes}, {"truncation", o_.series.truncation}});
-    r = inputs_.question(std::move(r), group, i, layer);
+    r = inputs_.with_tokens(std::move(r), group, i, layer);
     r.dtype = "f64";
     return r;
   }

@@ -9,7 +9,7 @@
 #include "lipscope/attention/kinds.h"
 #include "lipscope/audit/inputs.h"
 #include "lipscope/audit/maps.h"
-#include "lipscope/audit/question.h"
+#include "lipscope/audit/new_record.h"
 #include "lipscope/audit/subject.h"
 #include "lipscope/audit/token_bounds.h"
 #include "lipscope/audit/token_memory.h"
@@ -97,7 +97,7 @@ class Meanfield final {
           for (Index i = 0; i < group.count; ++i) {
             doing_ = fmt::format("n = {}, sample {}", group.n, group.first + i);
             progress_.show(done_, doing_);
-            At at{.question = question(group, i, l, head),
+            At at{.question = record_of(group, i, l, head),
                   .layer = selection_.layers[l],
                   .head = head,
                   .mu = measure(inputs[l].middleRows(i * group.n, group.n))};
@@ -154,10 +154,9 @@ class Meanfield final {
   // ---- records
 
   // what the questions at an input have in common
-  Record question(const Group& group, Index i, std::size_t l,
-                  std::optional<Index> head) const {
-    Record r =
-        audit::question("meanfield", subject_, selection_, o_.source.seed);
+  Record record_of(const Group& group, Index i, std::size_t l,
+                   std::optional<Index> head) const {
+    Record r = new_record("meanfield", subject_, selection_, o_.source.seed);
     r.layer = selection_.layers[l];
     r.head = head;
     r.scope = "input";
@@ -168,7 +167,7 @@ class Meanfield final {
       if (s.size() > 0 && selection_.mask == Mask::causal)
         r.parameters["position_sha256"] = fingerprint(Matrix(s));
     }
-    r = inputs_.question(std::move(r), group, i, l);
+    r = inputs_.with_tokens(std::move(r), group, i, l);
     set_solver(o_.solver, r);
     return r;
   }
@@ -185,7 +184,7 @@ class Meanfield final {
       for (std::size_t l = 0; l < selection_.layers.size(); ++l)
         for (const std::optional<Index>& head : selection_.heads)
           for (Index i = 0; i < group.count; ++i)
-            for (const Record& r : asked(question(group, i, l, head)).all()) {
+            for (const Record& r : asked(record_of(group, i, l, head)).all()) {
               ++all;
               found += records_.find(r) != nullptr;
             }

@@ -16,7 +16,7 @@
 #include "lipscope/audit/inputs.h"
 #include "lipscope/audit/maps.h"
 #include "lipscope/audit/measured_growth.h"
-#include "lipscope/audit/question.h"
+#include "lipscope/audit/new_record.h"
 #include "lipscope/audit/subject.h"
 #include "lipscope/audit/token_memory.h"
 #include "lipscope/audit/token_shares.h"
@@ -31,9 +31,9 @@ namespace lipscope::audit {
 namespace {
 
 // what is asked of every input
-Record question(const MeasureRequest& o, const Subject& subject,
-                const Selection& s) {
-  Record r = question("measure", subject, s, o.source.seed);
+Record record_of(const MeasureRequest& o, const Subject& subject,
+                 const Selection& s) {
+  Record r = new_record("measure", subject, s, o.source.seed);
   r.scope = "input";
   if (o.tokens) r.parameters["tokens"] = true;
   if (o.certificate != "auto") r.parameters["certificate"] = o.certificate;
@@ -153,8 +153,8 @@ class Measuring final {
   Job job(const Group& group, std::size_t layer, const Part& part) const {
     Job job{.part = part, .layer = layer, .group = group};
     for (Index i = 0; i < group.count; ++i) {
-      Record r =
-          inputs_.question(question(o_, subject_, selection_), group, i, layer);
+      Record r = inputs_.with_tokens(record_of(o_, subject_, selection_), group,
+                                     i, layer);
       r.layer = part.layer;
       r.head = part.head;
       if (selection_.norm == "2") set_solver(o_.solver, r);
@@ -338,7 +338,7 @@ class Measuring final {
   }
 
   void finish() {
-    Record of = question(o_, subject_, selection_);
+    Record of = record_of(o_, subject_, selection_);
     of.dtype = inputs_.dtype();
     if (selection_.norm == "2") set_solver(o_.solver, of);
     growth_.write(of, records_);

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "lipscope/audit/maps.h"
-#include "lipscope/audit/question.h"
+#include "lipscope/audit/new_record.h"
 #include "lipscope/audit/subject.h"
 #include "lipscope/audit/token_bounds.h"
 #include "lipscope/audit/token_memory.h"
@@ -131,7 +131,7 @@ class Searching final {
 
   Record asked_of(std::optional<Index> layer, std::optional<Index> head,
                   Index n, const Tokens& tokens) const {
-    Record r = question("search", subject_, selection_, o_.source.seed);
+    Record r = new_record("search", subject_, selection_, o_.source.seed);
     r.layer = layer;
     r.head = head;
     r.n = n;

@@ -61,25 +61,25 @@ void kim_charlm(const ExperimentOptions& o, const Notebook& book) {
   book.open(against_depth());
   for (const Index depth : course.depths) {
     const auto lessons = lessons_of(lesson, in_order, depth, corpus, o);
-    School school(lessons, corpus, o, book);
+    TrainedModels models(lessons, corpus, o, book);
     // all that is known of a model is written down before the next one
     for (std::size_t of = 0; of < lessons.size(); ++of) {
       book.open(against_steps(depth));
       Row curve =
-          school.question(of, Quantity::loss, "loss in nats a character",
+          models.question(of, Quantity::loss, "loss in nats a character",
                           "the validation text");
       for (Index step = lesson.eval_every; step <= lesson.steps;
            step += lesson.eval_every) {
         curve.x = static_cast<double>(step);
-        school.ask(of, curve, [&](Row& r, const Learnt& learnt) {
+        models.ask(of, curve, [&](Row& r, const Learnt& learnt) {
           r.value = learnt.valid_nll(step);
         });
       }
       book.open(against_depth());
-      Row end = school.question(of, Quantity::loss, "loss in nats a character",
+      Row end = models.question(of, Quantity::loss, "loss in nats a character",
                                 "the test text");
       end.x = static_cast<double>(depth);
-      school.ask(of, end, [](Row& r, const Learnt& learnt) {
+      models.ask(of, end, [](Row& r, const Learnt& learnt) {
         r.value = learnt.test_nll;
         r.details = {{"best_valid_nll", learnt.best_valid_nll},
                      {"best_step", static_cast<double>(learnt.best_step)},

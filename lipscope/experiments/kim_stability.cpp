@@ -67,29 +67,29 @@ void kim_stability(const ExperimentOptions& o, const Notebook& book) {
   const double unigram = unigram_nll(corpus);
   for (const Index depth : course.depths) {
     const auto lessons = lessons_of(lesson, in_order, depth, corpus, o);
-    School school(lessons, corpus, o, book);
+    TrainedModels models(lessons, corpus, o, book);
     const auto has_learnt = [&](const Learnt& learnt) {
       return learnt.seen.back().valid_nll < unigram - learnt_by;
     };
     for (std::size_t of = 0; of < lessons.size(); ++of) {
       book.open(against_depth(lesson));
-      Row loss = school.question(of, Quantity::loss, "loss in nats a character",
+      Row loss = models.question(of, Quantity::loss, "loss in nats a character",
                                  "the validation text");
       loss.x = static_cast<double>(depth);
-      school.ask(of, loss, [&](Row& r, const Learnt& learnt) {
+      models.ask(of, loss, [&](Row& r, const Learnt& learnt) {
         r.value = learnt.seen.back().valid_nll;
         r.converged = has_learnt(learnt);
         r.details = {{"unigram", unigram},
                      {"gradient_norm", learnt.gradient_norm}};
       });
-      Row norm = school.question(of, Quantity::gradient_norm,
+      Row norm = models.question(of, Quantity::gradient_norm,
                                  "2-norm of the gradient of a layer",
                                  "the batches of all steps, their mean");
       norm.x = static_cast<double>(depth);
       for (const bool first : {true, false}) {
         book.open(gradients(first));
         norm.layer = first ? 0 : depth - 1;
-        school.ask(of, norm, [&](Row& r, const Learnt& learnt) {
+        models.ask(of, norm, [&](Row& r, const Learnt& learnt) {
           r.value = first ? learnt.first_layer_norm : learnt.last_layer_norm;
           r.converged = has_learnt(learnt);
         });

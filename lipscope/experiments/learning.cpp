@@ -94,8 +94,9 @@ double unigram_nll(const Corpus& corpus) {
   return sum / static_cast<double>(corpus.valid.size() - 1);
 }
 
-School::School(std::vector<Lesson> lessons, const Corpus& corpus,
-               const ExperimentOptions& o, const Notebook& notebook)
+TrainedModels::TrainedModels(std::vector<Lesson> lessons, const Corpus& corpus,
+                             const ExperimentOptions& o,
+                             const Notebook& notebook)
     : lessons_(std::move(lessons)),
       corpus_(corpus),
       text_name_(o.text.empty() ? "generated text" : o.text_name),
@@ -104,9 +105,9 @@ School::School(std::vector<Lesson> lessons, const Corpus& corpus,
       notebook_(notebook),
       learnt_(lessons_.size()) {}
 
-Row School::question(std::size_t of, Quantity quantity,
-                     const std::string& value_of,
-                     const std::string& scope) const {
+Row TrainedModels::question(std::size_t of, Quantity quantity,
+                            const std::string& value_of,
+                            const std::string& scope) const {
   const LanguageModelConfig& model = lessons_[of].model;
   const TrainingOptions& training = lessons_[of].training;
   return {
@@ -129,7 +130,7 @@ Row School::question(std::size_t of, Quantity quantity,
       .value_of = value_of};
 }
 
-void School::ask(
+void TrainedModels::ask(
     std::size_t of, const Row& question,
     const std::function<void(Row& row, const Learnt& learnt)>& answer) {
   notebook_.ask(question, [&](Row& row) {
@@ -143,7 +144,7 @@ void School::ask(
   });
 }
 
-const Learnt& School::learnt(std::size_t of) {
+const Learnt& TrainedModels::learnt(std::size_t of) {
   std::mutex telling;
   const auto tell = [&](const std::string& doing) {
     const std::lock_guard one_at_a_time(telling);

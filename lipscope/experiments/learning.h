@@ -71,11 +71,11 @@ double unigram_nll(const Corpus& corpus);
 /// Models that learn one text. They do it when the first row about one of them
 /// is wanted: all of them side by side, one on each thread, or, at full size,
 /// each when it is wanted, on all threads.
-class School {
+class TrainedModels {
  public:
   /// Borrows corpus and notebook.
-  School(std::vector<Lesson> lessons, const Corpus& corpus,
-         const ExperimentOptions& options, const Notebook& notebook);
+  TrainedModels(std::vector<Lesson> lessons, const Corpus& corpus,
+                const ExperimentOptions& options, const Notebook& notebook);
 
   /// What is asked of one model, but for the place on the curve.
   Row question(std::size_t of, Quantity quantity, const std::string& value_of,

@@ -164,8 +164,9 @@ void check_fields(const ordered_json& record, RecordUse use) {
       throw InputError(fmt::format("no \"{}{}\"", within, name));
   };
   const std::string command = record["command"];
-  for (const char* told : {"bound", "search", "meanfield", "invert", "certify"})
-    if (command == told) need(record, "", "details");
+  for (const char* detailed :
+       {"bound", "search", "meanfield", "invert", "certify"})
+    if (command == detailed) need(record, "", "details");
   if (command == "certify")
     for (const char* name :
          {"predicted", "next", "right", "margin", "runner_up"})

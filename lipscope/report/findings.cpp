@@ -31,7 +31,7 @@ Findings largest_first(const Findings& records, const std::string& field) {
 
 // what is known from above of a measured constant
 std::string from_above(const ordered_json& record) {
-  const std::optional<Above> certain = above_of(record);
+  const std::optional<UpperNumber> certain = upper_of(record);
   const auto likely = number_of(record, "upper_whp");
   if (likely && (!certain || std::log10(*likely) < certain->log10)) {
     const auto delta = number_of(record, "delta");
@@ -76,7 +76,7 @@ std::string bounds_finding(const Findings& records) {
   for (const ordered_json& r : records) {
     if (number_of(r, "lower")) witnesses.push_back(r);
     const auto mark = inside(r, "details").find("best");
-    if (mark != inside(r, "details").end() && *mark == true && above_of(r))
+    if (mark != inside(r, "details").end() && *mark == true && upper_of(r))
       best.push_back(r);
   }
   if (best.empty()) {
@@ -101,7 +101,7 @@ std::string bounds_finding(const Findings& records) {
   };
   const auto [least, most] = std::minmax_element(
       best.begin(), best.end(), [](const ordered_json& a, const auto& b) {
-        return above_of(a)->log10 < above_of(b)->log10;
+        return upper_of(a)->log10 < upper_of(b)->log10;
       });
   std::map<std::string, std::size_t> wins;
   for (const ordered_json& r : best) ++wins[text_of(r, "upper_by")];
@@ -109,14 +109,14 @@ std::string bounds_finding(const Findings& records) {
     return fmt::format(
         "Answer: {} is the best of {}: at most {} times as large, for {}.",
         text_of(*most, "upper_by"), counted(records.size(), "bound"),
-        above_of(*most)->words, over(*most));
+        upper_of(*most)->words, over(*most));
   std::string names;
   for (const auto& [name, count] : wins)
     names += fmt::format("{}{} ({} of {})", names.empty() ? "" : ", ", name,
                          count, best.size());
   return fmt::format(
       "Answer: the best bounds go from {} ({}) to {} ({}); best is {}.",
-      above_of(*least)->words, where(*least), above_of(*most)->words,
+      upper_of(*least)->words, where(*least), upper_of(*most)->words,
       where(*most), names);
 }
 
@@ -136,7 +136,7 @@ std::string searched_finding(const Findings& records) {
   std::string text = fmt::format(
       "Answer: the largest constant found is {} ({}{})", six_digits(lower),
       where(most), start.empty() ? "" : ", from start '" + start + "'");
-  if (const std::optional<Above> above = above_of(most)) {
+  if (const std::optional<UpperNumber> above = upper_of(most)) {
     text += fmt::format("; at most {} ({})", above->words,
                         text_of(most, "upper_by"));
     const double factor = std::pow(10.0, above->log10) / lower;
@@ -274,7 +274,7 @@ std::string certified_finding(const Findings& records) {
       log10 = std::log10(*lower);
     with += log10.has_value();
     proved.push_back(log10.value_or(-INFINITY));
-    const std::optional<Above> above = above_of(r);
+    const std::optional<UpperNumber> above = upper_of(r);
     found.push_back(above ? above->log10 : INFINITY);
   }
   const auto radius = [](double log10) {

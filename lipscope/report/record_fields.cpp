@@ -46,11 +46,11 @@ std::string where(const ordered_json& record) {
                      : whose(record);
 }
 
-std::optional<Above> above_of(const ordered_json& record) {
+std::optional<UpperNumber> upper_of(const ordered_json& record) {
   if (const auto upper = number_of(record, "upper"))
-    return Above{std::log10(*upper), six_digits(*upper)};
+    return UpperNumber{std::log10(*upper), six_digits(*upper)};
   if (const auto log10 = number_of(record, "upper_log10"))
-    return Above{*log10, fmt::format("10^{:.1f}", *log10)};
+    return UpperNumber{*log10, fmt::format("10^{:.1f}", *log10)};
   return std::nullopt;
 }
 

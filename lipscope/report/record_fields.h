@@ -25,11 +25,11 @@ std::string whose(const nlohmann::ordered_json& record);
 std::string where(const nlohmann::ordered_json& record);
 
 /// `upper`, or its logarithm where only that is a number: log10, and in words.
-struct Above {
+struct UpperNumber {
   double log10 = 0.0;
   std::string words;  ///< "12.5" or "10^350.2"
 };
-std::optional<Above> above_of(const nlohmann::ordered_json& record);
+std::optional<UpperNumber> upper_of(const nlohmann::ordered_json& record);
 
 /// Six digits, as in tables.
 std::string six_digits(double value);

@@ -156,7 +156,7 @@ std::optional<Claim> layer_norm(const Findings& records) {
       without[text_of(inside(r, "parameters"), "experiment") + series]
              [x_of(r)] = *lower;
     if (begins(series, "with norm, over all inputs"))
-      if (const std::optional<Above> above = above_of(r))
+      if (const std::optional<UpperNumber> above = upper_of(r))
         kept = kept && std::log10(*lower) <= above->log10;
   }
   double slope = 2.0;

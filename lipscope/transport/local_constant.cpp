@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lipscope/transport/held_measure.h"
+#include "lipscope/transport/fixed_measure_map.h"
 #include "lipscope/transport/weighted_map.h"
 
 namespace lipscope {
@@ -83,8 +83,8 @@ LocalConstant local_constant(const AttentionWeights& weights,
   each.delta = solver.delta / (2 * static_cast<double>(n));
   each.dense_limit = block_limit(measure, solver);
   const std::vector<Measurement> blocks = measure_norms(
-      *held_measure<float>(weights, options, measure),
-      *held_measure<double>(weights, options, measure), measure.x, each);
+      *fixed_measure_map<float>(weights, options, measure),
+      *fixed_measure_map<double>(weights, options, measure), measure.x, each);
   for (Index i = 0; i < n; ++i) {
     found.blocks.push_back(blocks[i].lower);
     if (blocks[i].lower > blocks[found.token].lower) found.token = i;

@@ -7,7 +7,7 @@
 #include "lipscope/core/parallel.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/spectral/dense.h"
-#include "lipscope/transport/held_measure.h"
+#include "lipscope/transport/fixed_measure_map.h"
 #include "lipscope/transport/weighted_map.h"
 
 namespace lipscope {
@@ -66,9 +66,9 @@ class Landscape {
                          m.mass);
     double value = norm(*f->linearize(weighted_tokens(m.x, m.mass)));
     if (search_.splitting)
-      value = std::max(
-          value,
-          norm(*held_measure<double>(weights_, options_, m)->linearize(m.x)));
+      value =
+          std::max(value, norm(*fixed_measure_map<double>(weights_, options_, m)
+                                    ->linearize(m.x)));
     return value;
   }
 

@@ -98,7 +98,7 @@ Notebook answering(std::vector<Row>& rows, const std::string& unless) {
           [](const Row&, const GrowthFit&) {}, silent};
 }
 
-TEST(School, AnswersForEachModelWhateverTheThreads) {
+TEST(TrainedModels, AnswersForEachModelWhateverTheThreads) {
   const Corpus text = corpus();
   const std::vector<Lesson> lessons = {lesson(Mixer::dot),
                                        lesson(Mixer::lstm, 1e39)};
@@ -106,10 +106,11 @@ TEST(School, AnswersForEachModelWhateverTheThreads) {
     for (const int threads : {1, 2}) {
       std::vector<Row> rows;
       const Notebook book = answering(rows, "");
-      School school(lessons, text, {.full = full, .threads = threads}, book);
+      TrainedModels models(lessons, text, {.full = full, .threads = threads},
+                           book);
       for (const std::size_t of : {0, 1})
-        school.ask(of,
-                   school.question(of, Quantity::loss, "loss", "the test text"),
+        models.ask(of,
+                   models.question(of, Quantity::loss, "loss", "the test text"),
                    [](Row& r, const Learnt& l) { r.value = l.test_nll; });
       ASSERT_EQ(rows.size(), 2u);
       EXPECT_EQ(rows[0].value, learn(lessons[0], text, silent).test_nll);

@@ -2,7 +2,7 @@
 
 #include "lipscope/attention/dense.h"
 #include "lipscope/operators/check.h"
-#include "lipscope/transport/held_measure.h"
+#include "lipscope/transport/fixed_measure_map.h"
 #include "lipscope/transport/weighted_map.h"
 #include "tests/transport/measures.h"
 
@@ -23,7 +23,7 @@ class MeasureMaps : public testing::TestWithParam<LayerCase> {
                            weights, AttentionOptions(options)),
                        mu.mass);
   const MapPtr<double> held =
-      held_measure<double>(weights, {.kind = c.kind}, mu);
+      fixed_measure_map<double>(weights, {.kind = c.kind}, mu);
 
   // Σ_h A_h Cov_i^h V_h, factor 2 and A on the value path for l2, straight from
   // the definition, as it acts on rows
@@ -103,7 +103,7 @@ TEST_P(MeasureMaps, HeldAtItsOwnTokensIsAttention) {
 
 TEST_P(MeasureMaps, AreTheSameInSinglePrecisionUpToRounding) {
   const MapPtr<float> single =
-      held_measure<float>(weights, {.kind = c.kind}, mu);
+      fixed_measure_map<float>(weights, {.kind = c.kind}, mu);
   const Matrix y = (*single)(mu.x.cast<float>()).cast<double>();
   EXPECT_LT((y - (*held)(mu.x)).norm(), 1e-5 * y.norm());
   const MapPtr<float> scaled =
@@ -117,7 +117,7 @@ TEST_P(MeasureMaps, AreTheSameInSinglePrecisionUpToRounding) {
 INSTANTIATE_TEST_SUITE_P(Measures, MeasureMaps,
                          testing::ValuesIn(test::measure_cases()));
 
-TEST(HeldMeasure, TokensThatAttractThemselvesMostAreNotCountedTwice) {
+TEST(FixedMeasureMap, TokensThatAttractThemselvesMostAreNotCountedTwice) {
   // Scores of 10⁴ with oneself and masses that differ by 10¹²: one who looks
   // must have no weight at all, however much it resembles itself.
   const Measure m = make_measure(Matrix{{100.0, 0.0}, {0.0, 100.0}},
@@ -125,8 +125,8 @@ TEST(HeldMeasure, TokensThatAttractThemselvesMostAreNotCountedTwice) {
   AttentionWeights w;
   w.query = std::sqrt(2.0) * Matrix::Identity(2, 2);
   w.key = w.value = Matrix::Identity(2, 2);
-  const Matrix off =
-      (*held_measure<double>(w, {}, m))(Matrix{{70.0, 70.1}, {300.0, 300.0}});
+  const Matrix off = (*fixed_measure_map<double>(w, {}, m))(
+      Matrix{{70.0, 70.1}, {300.0, 300.0}});
   EXPECT_NEAR(off(0, 0) + off(0, 1), 100.0, 1e-9);
   EXPECT_NEAR(off(1, 0) + off(1, 1), 100.0, 1e-9);
 }
@@ -135,7 +135,7 @@ TEST(MeasureMaps, RefuseShapesThatDoNotFit) {
   const LayerCase c{.d = 6};
   const Measure m = test::random_measure(c);
   const AttentionWeights w = test::random_layer(c);
-  EXPECT_THROW((*held_measure<double>(w, {}, m))(Matrix::Zero(4, 6)),
+  EXPECT_THROW((*fixed_measure_map<double>(w, {}, m))(Matrix::Zero(4, 6)),
                std::invalid_argument);
   const auto f = weighted<double>(
       std::make_unique<MultiHeadAttention<double>>(w, AttentionOptions{}),

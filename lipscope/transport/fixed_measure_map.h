@@ -5,7 +5,7 @@
 
 namespace lipscope {
 
-/// Γ_μ with μ held: row i of the input looks at the tokens of μ (under a mask,
+/// Γ_μ with μ fixed: row i of the input looks at the tokens of μ (under a mask,
 /// from the position of token i), is not looked at, and goes to Γ_μ(x_i),
 ///
 ///   Γ_μ(x) = Σ_j w_j e^{s(x, x_j)} x_j V / Σ_j w_j e^{s(x, x_j)}.
@@ -18,8 +18,8 @@ namespace lipscope {
 /// what the two halves of token i are moved by when they part and their centre
 /// stays: see local_constant.h.
 template <class Real>
-MapPtr<Real> held_measure(const AttentionWeights& weights,
-                          const AttentionOptions& options,
-                          const Measure& measure);
+MapPtr<Real> fixed_measure_map(const AttentionWeights& weights,
+                               const AttentionOptions& options,
+                               const Measure& measure);
 
 }  // namespace lipscope

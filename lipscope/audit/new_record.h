@@ -9,8 +9,8 @@ namespace lipscope::audit {
 /// The beginning of every record of a command on a subject: which map of which
 /// weights, in which norm, with what config.json and the options of the weights
 /// add to them. Layer, head and tokens are still to be said.
-Record question(const std::string& command, const Subject& subject,
-                const Selection& selection, std::uint64_t seed);
+Record new_record(const std::string& command, const Subject& subject,
+                  const Selection& selection, std::uint64_t seed);
 
 /// How a norm is measured, for the key of a record whose n and d are known.
 void set_solver(const MeasureOptions& options, Record& record);

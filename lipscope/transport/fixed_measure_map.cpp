@@ -1,4 +1,4 @@
-#include "lipscope/transport/held_measure.h"
+#include "lipscope/transport/fixed_measure_map.h"
 
 #include <utility>
 
@@ -34,10 +34,10 @@ class LowerHalf final : public LinearOperator<Real> {
 };
 
 template <class Real>
-class HeldMeasure final : public Map<Real> {
+class FixedMeasureMap final : public Map<Real> {
  public:
-  HeldMeasure(const AttentionWeights& weights, AttentionOptions options,
-              const MatrixOf<Real>& held)
+  FixedMeasureMap(const AttentionWeights& weights, AttentionOptions options,
+                  const MatrixOf<Real>& held)
       : held_(held), attention_(weights, std::move(options)) {}
 
   MatrixOf<Real> operator()(const MatrixOf<Real>& x) const override {
@@ -50,7 +50,7 @@ class HeldMeasure final : public Map<Real> {
  private:
   MatrixOf<Real> under(const MatrixOf<Real>& x) const {
     require(x.rows() == held_.rows() && x.cols() == held_.cols(),
-            "held_measure: [{}x{}] tokens for the [{}x{}] of the measure",
+            "fixed_measure_map: [{}x{}] tokens for the [{}x{}] of the measure",
             x.rows(), x.cols(), held_.rows(), held_.cols());
     MatrixOf<Real> both(2 * x.rows(), x.cols());
     both << held_, x;
@@ -64,9 +64,9 @@ class HeldMeasure final : public Map<Real> {
 }  // namespace
 
 template <class Real>
-MapPtr<Real> held_measure(const AttentionWeights& weights,
-                          const AttentionOptions& options,
-                          const Measure& measure) {
+MapPtr<Real> fixed_measure_map(const AttentionWeights& weights,
+                               const AttentionOptions& options,
+                               const Measure& measure) {
   // those who look stand behind the tokens, where nobody sees them, and see as
   // many as the tokens that they stand for
   AttentionOptions o = options_on(measure, options);
@@ -74,13 +74,15 @@ MapPtr<Real> held_measure(const AttentionWeights& weights,
   o.seen.insert(o.seen.end(), seen.begin(), seen.end());
   o.log_mass.conservativeResize(2 * measure.n());
   o.log_mass.tail(measure.n()).setZero();
-  return std::make_unique<HeldMeasure<Real>>(weights, std::move(o),
-                                             measure.x.cast<Real>());
+  return std::make_unique<FixedMeasureMap<Real>>(weights, std::move(o),
+                                                 measure.x.cast<Real>());
 }
 
-template MapPtr<float> held_measure(const AttentionWeights&,
-                                    const AttentionOptions&, const Measure&);
-template MapPtr<double> held_measure(const AttentionWeights&,
-                                     const AttentionOptions&, const Measure&);
+template MapPtr<float> fixed_measure_map(const AttentionWeights&,
+                                         const AttentionOptions&,
+                                         const Measure&);
+template MapPtr<double> fixed_measure_map(const AttentionWeights&,
+                                          const AttentionOptions&,
+                                          const Measure&);
 
 }  // namespace lipscope

@@ -1,4 +1,4 @@
-#include "lipscope/audit/question.h"
+#include "lipscope/audit/new_record.h"
 
 #include "lipscope/record/config_fingerprint.h"
 
@@ -20,8 +20,8 @@ void set_weights(const Subject& subject, const Selection& s,
 
 }  // namespace
 
-Record question(const std::string& command, const Subject& subject,
-                const Selection& s, std::uint64_t seed) {
+Record new_record(const std::string& command, const Subject& subject,
+                  const Selection& s, std::uint64_t seed) {
   Record r;
   r.command = command;
   r.model = subject.name;
