@@ -6,7 +6,7 @@
 #include "lipscope/record/fingerprint.h"
 #include "lipscope/record/record.h"
 
-namespace lipscope::cli {
+namespace lipscope {
 namespace key_test {
 
 std::string key(const Record& r) { return key_of(to_json(r)); }
@@ -175,4 +175,4 @@ TEST(Fingerprint, OfAModelHasWhatChangesItsNumbers) {
 }
 
 }  // namespace key_test
-}  // namespace lipscope::cli
+}  // namespace lipscope

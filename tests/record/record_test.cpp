@@ -6,7 +6,7 @@
 
 #include "lipscope/core/errors.h"
 
-namespace lipscope::cli {
+namespace lipscope {
 namespace record_test {
 
 TEST(Record, IsInconsistentWhenBelowExceedsAbove) {
@@ -64,4 +64,4 @@ TEST(Record, RefusesANumberThatIsNotFinite) {
 }
 
 }  // namespace record_test
-}  // namespace lipscope::cli
+}  // namespace lipscope
