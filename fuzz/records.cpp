@@ -2,10 +2,10 @@
 // below and above are compared, questions are formed, and a page is made.
 
 #include "fuzz/fuzzing.h"
+#include "lipscope/io/journal.h"
+#include "lipscope/record/check_fields.h"
 #include "lipscope/record/key.h"
 #include "lipscope/record/record.h"
-#include "lipscope/record/check_fields.h"
-#include "lipscope/io/journal.h"
 #include "lipscope/report/page.h"
 #include "lipscope/report/page_parts.h"
 

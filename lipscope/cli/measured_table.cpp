@@ -119,7 +119,8 @@ std::string measured_table(const std::vector<ordered_json>& records,
   meanings.push_back(
       {"upper",
        "the true constant is at most this, for certain: by a decomposition "
-       "(dense-gram, row-sweep) or by the bound that is named (docs/bounds.md); "
+       "(dense-gram, row-sweep) or by the bound that is named "
+       "(docs/bounds.md); "
        "'-' where nothing is proved"});
   return text + "\n" + legend(meanings, view.width);
 }

@@ -58,8 +58,7 @@ void append(std::string& line, const std::string& word) {
 
 std::string command_line() {
   std::string line;
-  for (const std::string& word : words())
-    append(line, quoted(word));
+  for (const std::string& word : words()) append(line, quoted(word));
   return line;
 }
 

@@ -74,7 +74,7 @@ std::vector<Case> cases_in(const fs::path& table) {
 }
 
 constexpr auto longest = std::chrono::seconds(30);
-constexpr rlim_t most_memory = rlim_t{4} << 30;
+[[maybe_unused]] constexpr rlim_t most_memory = rlim_t{4} << 30;
 
 struct Ended {
   bool in_time = true;
@@ -91,9 +91,11 @@ Ended ended(const std::string& arguments, const fs::path& folder,
   const pid_t child = test::fork_process();
   if (child == 0) {
     setpgid(0, 0);
-    const rlimit limit{most_memory, most_memory};
     const rlimit no_core{0, 0};
+#ifndef __SANITIZE_ADDRESS__  // its shadow of the memory is far larger
+    const rlimit limit{most_memory, most_memory};
     setrlimit(RLIMIT_AS, &limit);
+#endif
     setrlimit(RLIMIT_CORE, &no_core);
     if (chdir(folder.c_str()) != 0) _exit(126);
     std::freopen("/dev/null", "r", stdin);
