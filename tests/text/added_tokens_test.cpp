@@ -114,7 +114,8 @@ const std::string nasty[] = {
 
 std::vector<std::pair<std::string, Tokenizer>> all_kinds_of_tokenizers() {
   std::vector<std::pair<std::string, Tokenizer>> all;
-  for (const json& c : golden()["cases"])
+  const json cases = golden()["cases"];
+  for (const json& c : cases)
     all.emplace_back(c["name"],
                      parse_tokenizer_json("t.json", c["tokenizer"].dump()));
   const std::string file =
