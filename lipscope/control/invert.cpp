@@ -4,12 +4,11 @@
 #include <cmath>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/core/rounding.h"
 #include "lipscope/theory/magnitude.h"
 
 namespace lipscope {
 namespace {
-
-constexpr double unit = 0x1p-53;
 
 // 1/(1 − q) from above; 1 − q rounds by less than `well_above` gives
 double stretch_above(double q) { return well_above(1.0 / (1.0 - q)); }
@@ -89,7 +88,7 @@ Inversion invert(const ResidualBlock& block, const Matrix& y,
       break;
     }
     const double delta =
-        4.0 * unit * size + 1e-12 * sequence_norm(pull, o.norm);
+        4.0 * unit_roundoff * size + 1e-12 * sequence_norm(pull, o.norm);
     if (k > 1 && step > 1e3 * delta)
       result.worst_ratio =
           std::max(result.worst_ratio, step / result.steps.back());

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/core/rounding.h"
 #include "lipscope/core/symmetric_eigen.h"
 
 namespace lipscope {
@@ -33,10 +34,10 @@ DenseNorm dense_norm(const Matrix& a) {
   if (!tall) v = scaled.transpose() * v;
   v.normalize();
 
-  constexpr double unit = 0x1p-53;
   const double longer = static_cast<double>(std::max(a.rows(), a.cols()));
-  const double upper = std::sqrt(largest * (1.0 + 8.0 * longer * unit) +
-                                 1.01 * longer * unit * scaled.squaredNorm());
+  const double upper =
+      std::sqrt(largest * (1.0 + 8.0 * longer * unit_roundoff) +
+                1.01 * longer * unit_roundoff * scaled.squaredNorm());
   const double second =
       last > 0 ? std::sqrt(std::max(0.0, eigen.values[last - 1])) : 0.0;
   const DenseNorm norm{.value = scale * (scaled * v).norm(),

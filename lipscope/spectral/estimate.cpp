@@ -8,6 +8,7 @@
 #include "lipscope/core/errors.h"
 #include "lipscope/core/parallel.h"
 #include "lipscope/core/rng.h"
+#include "lipscope/core/rounding.h"
 #include "lipscope/spectral/dense.h"
 #include "lipscope/spectral/golub_kahan.h"
 #include "lipscope/spectral/shift_direction.h"
@@ -35,7 +36,7 @@ constexpr std::uint64_t fresh_stream = probe_stream + 1;
 
 // rounding in the recurrences, relative: 64 units of either precision
 constexpr double slack_f32 = 64 * 0x1p-24;
-constexpr double slack_f64 = 64 * 0x1p-53;
+constexpr double slack_f64 = 64 * unit_roundoff;
 // rounding in forming J in f64, relative to ‖J‖
 constexpr double slack_forming = 1e-9;
 

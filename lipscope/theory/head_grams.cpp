@@ -2,6 +2,7 @@
 
 #include "lipscope/core/errors.h"
 #include "lipscope/core/gemm.h"
+#include "lipscope/core/rounding.h"
 #include "lipscope/theory/magnitude.h"
 
 namespace lipscope {
@@ -36,8 +37,8 @@ Matrix head_grams(const Gram& gram, const Matrix& x, Index heads, Index r) {
 
 double head_gram_error(const Gram& gram, Index width, double size2) {
   return well_above(
-      size2 *
-      (gram.error + 4 * 0x1p-53 * static_cast<double>(width + 4) * gram.size));
+      size2 * (gram.error +
+               4 * unit_roundoff * static_cast<double>(width + 4) * gram.size));
 }
 
 }  // namespace lipscope

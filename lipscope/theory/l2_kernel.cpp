@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/core/rounding.h"
 #include "lipscope/theory/kim21.h"
 #include "lipscope/theory/norms.h"
 
@@ -66,8 +67,8 @@ L2PathNorms l2_path_norms(const std::vector<HeadWeights>& heads) {
     query.middleCols(at, k) = t * one.query;
     u /= t;
     // what the products round, in the Frobenius norm
-    const double rounded =
-        well_above(1.01 * (d + one.value.cols() + 6) * 0x1p-53 * sizes / t);
+    const double rounded = well_above(1.01 * (d + one.value.cols() + 6) *
+                                      unit_roundoff * sizes / t);
     error = above(error + rounded);
     if (projected)
       path.middleRows(at, k) = u;

@@ -6,6 +6,7 @@
 #include "lipscope/attention/softmax.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/gemm.h"
+#include "lipscope/core/rounding.h"
 #include "lipscope/theory/head_norms.h"
 
 namespace lipscope {
@@ -73,7 +74,7 @@ LayerAt layer_at(const LayerParts& l, const Matrix& x) {
     at.p.push_back(softmax_rows(std::move(s), l.mask));
   }
   at.allowance =
-      1e-9 + 64 * 0x1p-53 * (static_cast<double>(x.cols()) + largest);
+      1e-9 + 64 * unit_roundoff * (static_cast<double>(x.cols()) + largest);
   return at;
 }
 

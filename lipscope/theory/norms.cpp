@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/core/rounding.h"
 #include "lipscope/core/symmetric_eigen.h"
 #include "lipscope/spectral/lanczos.h"
 #include "lipscope/theory/magnitude.h"
@@ -12,17 +13,15 @@
 namespace lipscope {
 namespace {
 
-constexpr double unit = 0x1p-53;
-
 // the c of norms.h, for a Cholesky factorisation of size n
 double cholesky_slack(Index n) {
-  const double gamma = (2.0 * static_cast<double>(n) + 8.0) * unit;
+  const double gamma = (2.0 * static_cast<double>(n) + 8.0) * unit_roundoff;
   return 1.01 * gamma;
 }
 
 // p u/(1 − p u), generously
 double sum_slack(Index terms) {
-  return 1.01 * (static_cast<double>(terms) + 2.0) * unit;
+  return 1.01 * (static_cast<double>(terms) + 2.0) * unit_roundoff;
 }
 
 // a power of two not below x > 0: dividing by it rounds nothing
@@ -63,8 +62,8 @@ double eigenvalue_above(const Matrix& g, double error) {
   const EigenvalueEstimate guess = guess_eigenvalue(scaled);
   const double n_real = static_cast<double>(n);
   double best = rows / scale;
-  for (const double slack :
-       {64.0 * n_real * unit, 1e-10, 1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.3}) {
+  for (const double slack : {64.0 * n_real * unit_roundoff, 1e-10, 1e-6, 1e-4,
+                             1e-3, 0.01, 0.05, 0.3}) {
     // a factorisation that must fail costs as much as one that does not
     if (slack < guess.residual * guess.residual && slack < 0.01) continue;
     const double t = guess.value * (1.0 + slack);
@@ -72,8 +71,8 @@ double eigenvalue_above(const Matrix& g, double error) {
     if (!confirmed(scaled, t)) continue;
     // rounding of t − g_ii, and tr(tI − G) ≤ n (t + max |g_ii|)
     const double diagonal = t + scaled.diagonal().cwiseAbs().maxCoeff();
-    best = std::min(
-        best, t + 2 * unit * diagonal + cholesky_slack(n) * n_real * diagonal);
+    best = std::min(best, t + 2 * unit_roundoff * diagonal +
+                              cholesky_slack(n) * n_real * diagonal);
     break;
   }
   return well_above(best * scale + error);
@@ -133,7 +132,7 @@ Matrix factor_above(const Gram& gram) {
   // Cholesky finds F with FFᵀ = G + δI + E, ‖E‖ ≤ c tr(G + δI); δ covers E, the
   // error of G, and the rounding of the sum
   const double delta =
-      2.0 * (gram.error + (cholesky_slack(n) + 2 * unit) * trace);
+      2.0 * (gram.error + (cholesky_slack(n) + 2 * unit_roundoff) * trace);
   Matrix shifted = gram.g;
   shifted.diagonal().array() += delta;
   const Eigen::LLT<Matrix> llt(shifted);
@@ -185,12 +184,13 @@ double nonnegative_norm_above(const Matrix& n) {
     v = v.cwiseMax(1e-9);
   }
   const double terms = static_cast<double>(n.rows() + n.cols()) + 8.0;
-  return well_above(most * std::sqrt(best * (1.0 + 1.01 * terms * unit)));
+  return well_above(most *
+                    std::sqrt(best * (1.0 + 1.01 * terms * unit_roundoff)));
 }
 
 double length_above(const Vector& v) {
   const double terms = static_cast<double>(v.size()) + 4.0;
-  return above(v.stableNorm() * (1.0 + 2.0 * terms * unit));
+  return above(v.stableNorm() * (1.0 + 2.0 * terms * unit_roundoff));
 }
 
 double longest_row(const Matrix& x) {
@@ -204,7 +204,7 @@ double row_sum_above(const Matrix& w) {
   if (w.size() == 0) return 0.0;
   const double terms = static_cast<double>(w.cols()) + 2.0;
   return above(w.cwiseAbs().rowwise().sum().maxCoeff() *
-               (1.0 + 1.01 * terms * unit));
+               (1.0 + 1.01 * terms * unit_roundoff));
 }
 
 }  // namespace lipscope

@@ -5,14 +5,13 @@
 
 #include "lipscope/core/gemm.h"
 #include "lipscope/core/parallel.h"
+#include "lipscope/core/rounding.h"
 #include "lipscope/theory/head_grams.h"
 #include "lipscope/theory/lane.h"
 #include "lipscope/theory/split_paths.h"
 
 namespace lipscope {
 namespace {
-
-constexpr double unit = 0x1p-53;
 
 // an H×H matrix for each of eight columns j
 using Lanes = std::vector<Lane, Eigen::aligned_allocator<Lane>>;
@@ -137,9 +136,9 @@ class KeyRows {
     const double terms = static_cast<double>(l_.heads) + 4.0;
     const double cancelled =
         split_.output.error +
-        8 * unit * static_cast<double>(l_.w + 8) * split_.output.size;
+        8 * unit_roundoff * static_cast<double>(l_.w + 8) * split_.output.size;
     return (powers.fourth.sqrt().sqrt() * (1 + 1e-12) +
-            factor2 * (8 * unit * terms * powers.size2.sqrt() +
+            factor2 * (8 * unit_roundoff * terms * powers.size2.sqrt() +
                        (largest * sizes).square() * cancelled))
         .sqrt();
   }

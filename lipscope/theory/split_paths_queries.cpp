@@ -7,6 +7,7 @@
 #include "lipscope/core/gemm.h"
 #include "lipscope/core/parallel.h"
 #include "lipscope/core/rng.h"
+#include "lipscope/core/rounding.h"
 #include "lipscope/theory/head_grams.h"
 #include "lipscope/theory/lane.h"
 #include "lipscope/theory/magnitude.h"
@@ -15,7 +16,6 @@
 namespace lipscope {
 namespace {
 
-constexpr double unit = 0x1p-53;
 constexpr Index rank = 4;
 
 // rows to orthonormal ones, as good as one pass makes them; 0 where one hardly
@@ -84,8 +84,9 @@ double product_eigenvalue(const Gram& left, const Gram& right) {
   const double size = f.squaredNorm();
   const Matrix s = f.transpose() * right.g * f;
   return power_eigenvalue_above(
-      s, size * (right.error +
-                 4 * unit * static_cast<double>(f.rows() + 2) * right.size));
+      s, size * (right.error + 4 * unit_roundoff *
+                                   static_cast<double>(f.rows() + 2) *
+                                   right.size));
 }
 
 // keys and values moved by their means: C_i^h does not change, and what cancels
@@ -160,7 +161,7 @@ Vector query_path_norms_above(const LayerParts& l, const SplitWeights& split,
   // |Ĉ − C|_F ≤ 12 (n + 8) u max|k_j| max|v_j|: n + 4 roundings in each of two
   // terms with vectors at most twice as long, and rows of P that sum to one
   // only up to (n + 2) u
-  const double rounding = 12 * unit * static_cast<double>(n + 8);
+  const double rounding = 12 * unit_roundoff * static_cast<double>(n + 8);
   constexpr Index tile = 32;
   Vector norms(n);
   parallel_for((n + tile - 1) / tile, l.threads, [&](Index t) {

@@ -4,6 +4,7 @@
 
 #include "lipscope/core/gemm.h"
 #include "lipscope/core/parallel.h"
+#include "lipscope/core/rounding.h"
 #include "lipscope/theory/magnitude.h"
 #include "lipscope/theory/split_paths.h"
 
@@ -48,7 +49,7 @@ double corner_above(const LayerParts& l, const SplitWeights& split,
   s.triangularView<Eigen::StrictlyUpper>() = s.transpose();
   // G_V errs, and two products of `size` terms round
   const double length2 = a.squaredNorm();
-  const double rounding = 4 * 0x1p-53 * static_cast<double>(size + 4);
+  const double rounding = 4 * unit_roundoff * static_cast<double>(size + 4);
   return std::sqrt(eigenvalue_above(
       s,
       well_above(length2 * (split.value.error + rounding * split.value.size))));

@@ -5,6 +5,7 @@
 
 #include "lipscope/core/gemm.h"
 #include "lipscope/core/parallel.h"
+#include "lipscope/core/rounding.h"
 #include "lipscope/core/symmetric_eigen.h"
 #include "lipscope/theory/lane.h"
 #include "lipscope/theory/magnitude.h"
@@ -138,7 +139,8 @@ class RankTwo {
     beta += a_[top_] * z_top * inverse;
     // sums err by at most this share of the sums of absolute values, β by that
     // of the root of their product
-    const double share = 4 * 0x1p-53 * static_cast<double>(g_.size() + 16);
+    const double share =
+        4 * unit_roundoff * static_cast<double>(g_.size() + 16);
     const Lane alpha_error = share * (alpha + alpha_top.abs());
     const Lane gamma_error = share * (gamma + gamma_top.abs());
     const Lane beta_error = share + (alpha_error * gamma_error).sqrt();
@@ -207,7 +209,7 @@ Matrix norms_of_one_head(const LayerParts& l, const LayerAt& at) {
                         std::sqrt(head.query.g.trace()) * c.norm();
     // λ(g)² = λ(g²)
     const double rounding =
-        4 * 0x1p-53 * static_cast<double>(w + 4) * g.squaredNorm();
+        4 * unit_roundoff * static_cast<double>(w + 4) * g.squaredNorm();
     norms(i, i) =
         norm(std::sqrt(power_eigenvalue_above(g * g, rounding)), size);
   });

@@ -143,8 +143,8 @@ Screen interrupted(const std::string& run, const std::string& out,
 TEST_F(Terminal, CtrlCSaysWhatWasKeptAndTheSameCommandGoesOn) {
   const Folder folder;
   const std::vector<std::string> runs = {
-      "measure --random d=64,heads=4,scale=0.5 --lengths 64:1000:32 "
-      "--certificate none --tolerance 1e-14 --max-steps 200",
+      "measure --random d=16,heads=2,scale=0.5 --lengths 64:600:16 "
+      "--certificate none --tolerance 1e-14 --max-steps 150",
       "search --random d=8,heads=2,scale=1 --lengths 4:40:2 --radius 2 "
       "--restarts 4 --budget 0",
       "meanfield --random d=16,heads=2,scale=0.5 --lengths 4:60:2",
@@ -185,15 +185,15 @@ TEST_F(Terminal, CtrlCSaysWhatWasKeptAndTheSameCommandGoesOn) {
 }
 
 TEST_F(Terminal, CtrlCWithoutOutSaysThatNothingWasKept) {
-  const Screen cut = on_terminal(
-      80,
-      "measure --random d=64,heads=4,scale=0.5 --lengths 64:1000:32 "
-      "--certificate none --tolerance 1e-14 --max-steps 200",
-      [sent = false](const std::string& text, pid_t child) mutable {
-        if (sent || text.find("step ") == text.npos) return;
-        sent = true;
-        kill(child, SIGINT);
-      });
+  const Screen cut =
+      on_terminal(80,
+                  "measure --random d=16,heads=2,scale=0.5 --lengths 64:600:16 "
+                  "--certificate none --tolerance 1e-14 --max-steps 150",
+                  [sent = false](const std::string& text, pid_t child) mutable {
+                    if (sent || text.find("step ") == text.npos) return;
+                    sent = true;
+                    kill(child, SIGINT);
+                  });
   EXPECT_EQ(cut.code, 130) << cut.text;
   EXPECT_NE(said(cut).find("nothing was kept; with --out FILE --resume"),
             std::string::npos)

@@ -1,10 +1,6 @@
-// The norm of one token's attention is that of its value map: 3 · 5. Beside the
-// engine, a string is cut by the expressions of a tokenizer and hashed.
+// The norm of one token's attention is that of its value map: 3 · 5.
 
-#include <lipscope/attention/multi_head.h>
-#include <lipscope/io/sha256.h>
-#include <lipscope/spectral/estimate.h>
-#include <lipscope/text/gpt2_words.h>
+#include <lipscope/lipscope.h>
 
 #include <cmath>
 #include <cstdio>
@@ -19,7 +15,5 @@ int main() {
   const lipscope::Matrix x = lipscope::Matrix::Ones(1, 2);
   const double norm = lipscope::measure_norm(search, witness, x).lower;
   std::printf("%.15g\n", norm);
-  const bool cut = lipscope::gpt2_words("two words").size() == 2;
-  const bool hashed = lipscope::sha256_text("abc").substr(0, 8) == "ba7816bf";
-  return std::abs(norm - 15) < 1e-12 && cut && hashed ? 0 : 1;
+  return std::abs(norm - 15) < 1e-12 ? 0 : 1;
 }

@@ -19,6 +19,12 @@ endfunction()
 
 file(REMOVE_RECURSE ${WORK})
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
+# what lipscope.h does not include is internal
+foreach(internal cli/commands.h io/sha256.h text/gpt2_words.h core/panels.h)
+  if(EXISTS ${WORK}/prefix/include/lipscope/${internal})
+    message(FATAL_ERROR "${internal} is internal, and installed")
+  endif()
+endforeach()
 foreach(part lipscope engine)
   set(options -DPART=${part} -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_BUILD_TYPE=Debug)
   if(part STREQUAL "engine")

@@ -1,0 +1,20 @@
+# Installs the header `FIRST` and all that it includes, directly or not, from
+# `SOURCE` to `DESTINATION`: what users of lipscope/lipscope.h need, and no more.
+cmake_policy(VERSION 3.25)
+
+set(waiting ${FIRST})
+set(reached "")
+while(waiting)
+  list(POP_FRONT waiting header)
+  if(header IN_LIST reached)
+    continue()
+  endif()
+  list(APPEND reached ${header})
+  file(STRINGS ${SOURCE}/${header} lines REGEX "^#include \"lipscope/")
+  foreach(line ${lines})
+    string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" next "${line}")
+    list(APPEND waiting ${next})
+  endforeach()
+  get_filename_component(folder ${header} DIRECTORY)
+  file(INSTALL ${SOURCE}/${header} DESTINATION ${DESTINATION}/${folder})
+endwhile()
