@@ -16,9 +16,9 @@ help:
 	@echo 'make quickstart   install what is missing, build, audit MiniLM: report.html'
 	@echo 'make install      build and install under PREFIX (/usr/local), with completion'
 	@echo 'make check        install what is missing, build, run every test'
-	@echo 'make asan         the tests of all rooms under sanitizers'
+	@echo 'make asan         the tests of all folders under sanitizers'
 	@echo 'make bench        build and run the benchmarks'
-	@echo 'make fuzz         feed the file readers nonsense for FUZZ_SECONDS each (60)'
+	@echo 'make fuzz         feed the file readers random bytes for FUZZ_SECONDS each (60)'
 	@echo 'make campaign     a million adversarial cases for the bounds; killed, it goes on'
 	@echo 'make format       lay out the sources with clang-format'
 
@@ -47,6 +47,9 @@ install: program
 quickstart: program
 	@command -v npm >/dev/null || tools/install-packages npm || true
 	@tools/quickstart $(PROGRAM)
+
+# several test programs run at once: a thread that waits leaves its core to others
+check asan: export OMP_WAIT_POLICY = passive
 
 check: release format-check layers
 	@ctest --preset release --label-exclude slow -j2
