@@ -56,7 +56,7 @@ std::string above(const std::vector<ordered_json>& lines, bool layers,
   std::vector<Meaning> sources;
   for (const ordered_json& line : shown)
     if (cited.insert(line["upper_by"]).second)
-      sources.push_back({cell(line["upper_by"]), cell(line["citation"])});
+      sources.push_back({cell(line["upper_by"]), line.value("citation", "")});
   text += "\n" + legend(sources, view.width);
   if (view.quiet) return text;
   return text + "\n" +
