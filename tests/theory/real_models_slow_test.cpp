@@ -197,7 +197,10 @@ TEST(Bounds, OfAllHeadsOfGpt2TakeLessThanAMinute) {
   std::printf("%d heads, twice, in %.2f s; the norm layer gains %.2f to %.2f\n",
               heads, seconds, tighter, looser);
   EXPECT_EQ(heads, 144);
+#ifndef __SANITIZE_ADDRESS__  // under which everything takes several times as
+                              // long
   EXPECT_LT(seconds, 60.0);
+#endif
 }
 
 }  // namespace real_models_slow_test
