@@ -28,7 +28,7 @@ ALLOWED = {
                     "theory", "search", "transport", "control",
                     "train", "record", "report"],
     "train": ["core", "io", "text", "attention", "spectral", "model", "theory",
-              "control"],
+              "control", "record"],
     "audit": ["core", "operators", "io", "text", "spectral", "attention",
               "model", "theory", "search", "transport", "control", "train",
               "record", "report", "experiments"],

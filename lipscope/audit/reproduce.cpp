@@ -30,12 +30,6 @@ const Experiment& experiment_called(const std::string& name) {
                   did_you_mean(name, names_of_experiments())));
 }
 
-ordered_json object_of(const NamedNumbers& numbers) {
-  ordered_json object = ordered_json::object();
-  for (const auto& [name, value] : numbers) object[name] = value;
-  return object;
-}
-
 class Reproducing final {
  public:
   Reproducing(ReproduceRequest request, Records& records, const Watch& watch)
@@ -84,22 +78,23 @@ class Reproducing final {
     experiment_.run(
         o_.experiment,
         {[&](const Figure& figure) { figure_ = figure; },
-         [&](const Row& row, const Answer&) {
+         [&](const Point& at, const Record& question, const Answer&) {
            ++questions;
-           found += records_.find(asked(row)) != nullptr;
+           found += records_.find(asked(at, question)) != nullptr;
            return std::optional<double>();
          },
-         [](const Row&, const GrowthFit&) {}, [](const std::string&) {}});
+         [](const Point&, const Record&, const GrowthFit&) {},
+         [](const std::string&) {}});
     records_.count(found, questions - found);
     progress_ = Progress(watch_, questions);
     experiment_.run(
         o_.experiment,
         {[&](const Figure& figure) { open(figure); },
-         [&](const Row& question, const Answer& answer) {
-           return ask(question, answer);
+         [&](const Point& at, const Record& question, const Answer& answer) {
+           return ask(at, question, answer);
          },
-         [&](const Row& of, const GrowthFit& fit) {
-           records_.add(GrowthRecord{asked(of), keys_of(of.series), fit});
+         [&](const Point& at, const Record& of, const GrowthFit& fit) {
+           records_.add(GrowthRecord{asked(at, of), keys_of(at.series), fit});
            drawn_[at_].fits.push_back(records_.fits().back());
          },
          [&](const std::string& doing) { progress_.show(done_, doing); }});
@@ -107,7 +102,7 @@ class Reproducing final {
   }
 
  private:
-  // of the rows of a series, which are what is fitted
+  // of the records of a series, which are what is fitted
   std::vector<std::string> keys_of(const std::string& series) const {
     std::vector<std::string> keys;
     for (const auto& [name, key] : keys_[at_])
@@ -137,37 +132,20 @@ class Reproducing final {
     records_.add(r);
   }
 
-  // what is asked, without its answer
-  Record asked(const Row& row) const {
-    Record r;
-    r.command = "reproduce";
-    r.model = row.model;
-    if (row.layer && subject_ && row.model == subject_->name)
+  // the question with its place in the figure and all it may depend on
+  Record asked(const Point& at, const Record& question) const {
+    Record r = question;
+    if (r.layer && subject_ && r.model == subject_->name)
       r.model_sha256 = subject_->sha256;
-    r.layer = row.layer;
-    r.head = row.head;
-    r.map = row.map;
-    r.kind = row.mixer.empty() ? name_of(row.kind) : row.mixer;
-    r.mask = name_of(row.mask);
-    r.norm = row.norm;
-    r.n = row.n;
-    r.d = row.d;
-    r.radius_max = row.radius;
-    r.scope = row.scope;
-    r.dtype = row.dtype;
     r.seed = o_.experiment.seed;
-    r.quantity = row.quantity;
-    r.lower_is = row.lower_is;
-    r.upper_is = row.upper_is;
-    r.value_of = row.value_of;
     r.parameters = {{"experiment", figure_.name},
-                    {"series", row.series},
+                    {"series", at.series},
                     {"x_name", figure_.x_name},
-                    {"x", row.x}};
+                    {"x", at.x}};
     set_source(r);
-    r.parameters.update(object_of(row.parameters));
+    r.parameters.update(question.parameters);
     // given, not measured: experiments choose it
-    if (row.radius) r.parameters["radius"] = *row.radius;
+    if (r.radius_max) r.parameters["radius"] = *r.radius_max;
     return r;
   }
 
@@ -184,30 +162,21 @@ class Reproducing final {
     if (ids_sha256_) r.parameters["ids_sha256"] = *ids_sha256_;
   }
 
-  std::optional<double> ask(const Row& question, const Answer& answer) {
-    progress_.show(done_, fmt::format("{} at {} = {:.4g}", question.series,
-                                      drawn_[at_].figure.x_name, question.x));
-    Record r = asked(question);
+  std::optional<double> ask(const Point& at, const Record& question,
+                            const Answer& answer) {
+    progress_.show(done_, fmt::format("{} at {} = {:.4g}", at.series,
+                                      drawn_[at_].figure.x_name, at.x));
+    Record r = asked(at, question);
     if (!records_.keep(r)) {
       const auto start = std::chrono::steady_clock::now();
-      Row row = question;
-      answer(row);
-      r.lower = row.lower;
-      r.lower_by = row.lower_by;
-      r.upper = row.upper;
-      r.upper_log10 = row.upper_log10;
-      r.upper_by = row.upper_by;
-      r.value = row.value;
-      r.residual = row.residual;
-      if (row.steps > 0) r.steps = row.steps;
-      r.converged = row.converged;
-      r.details = object_of(row.details);
+      answer(r);
+      if (r.steps == 0) r.steps.reset();  // a dense norm takes none
       r.seconds = std::chrono::duration<double>(
                       std::chrono::steady_clock::now() - start)
                       .count();
       records_.add(r);
     }
-    keys_[at_].emplace_back(question.series, key_of(records_.rows().back()));
+    keys_[at_].emplace_back(at.series, key_of(records_.rows().back()));
     keep(records_.rows().back());
     ++done_;
     const ordered_json& lower = drawn_[at_].rows.back()["lower"];

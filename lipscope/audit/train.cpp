@@ -56,12 +56,7 @@ RunSummary run_in(const std::string& folder, const TrainRequest& request,
   RunOptions run = request.run;
   run.keep_going = watch.keep_going;
   run.seen = watch.evaluated;
-  run.metrics = training_metrics(
-      {.folder = folder,
-       .model = request.model,
-       .seed = request.training.seed,
-       .limited = request.training.limits.lipschitz.has_value()},
-      watch.record);
+  run.recorded = watch.record;
   return train_in_folder(folder,
                          {.config = request.model,
                           .vocabulary = corpus.vocabulary,

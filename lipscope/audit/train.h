@@ -3,7 +3,6 @@
 #include <optional>
 #include <string>
 
-#include "lipscope/audit/training_records.h"
 #include "lipscope/train/training_run.h"
 
 namespace lipscope::audit {
@@ -16,7 +15,7 @@ struct TrainRequest {
   LanguageModelConfig model;
   std::optional<Index> mlp_width;  ///< nothing: 4 times the width
   TrainingOptions training;
-  RunOptions run;     ///< its metrics are made here
+  RunOptions run;     ///< what it calls is set by the watch
   bool cost = false;  ///< train without the limit as well, for comparison
 };
 
@@ -39,7 +38,8 @@ struct TrainWatch {
   /// After every step; false ends the run after a checkpoint.
   std::function<bool(Index done, const StepReport& report)> keep_going = {};
   std::function<void(const Evaluation&)> evaluated = {};
-  ShowLine record = {};  ///< each record as it is written
+  /// Each record when it is written.
+  std::function<void(const nlohmann::ordered_json& record)> record = {};
 };
 
 struct Trained {

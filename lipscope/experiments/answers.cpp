@@ -5,6 +5,7 @@
 
 #include "lipscope/attention/common_mode.h"
 #include "lipscope/core/errors.h"
+#include "lipscope/record/evidence.h"
 
 namespace lipscope {
 
@@ -22,48 +23,38 @@ AttentionWeights scalar_head(double a, double v) {
   return head_of_forms(Matrix::Constant(1, 1, a), Matrix::Constant(1, 1, v));
 }
 
-void answer(Row& row, const Measurement& m) {
-  row.lower = m.lower;
-  row.lower_by = m.lower_by;
-  row.residual = m.residual;
-  row.steps = m.steps;
-  row.converged = m.converged;
-  if (!m.upper) return;
-  row.upper = *m.upper;
-  row.upper_by = m.upper_by;
-  if (*m.upper > 0.0) row.upper_log10 = std::log10(*m.upper);
+void answer(Record& r, const Measurement& m) {
+  set_lower(r, m);
+  if (m.upper) set_upper(r, *m.upper, m.upper_by);
 }
 
-void answer_measured(Row& row, const AttentionWeights& weights,
+void answer_measured(Record& record, const AttentionWeights& weights,
                      const AttentionOptions& options, const Matrix& x,
                      std::uint64_t seed) {
   const MultiHeadAttention<float> search(weights, options);
-  answer(row,
+  answer(record,
          measure_norm(search, MultiHeadAttention<double>(weights, options), x,
                       {.seed = seed,
                        .threads = options.threads,
                        .common_shift = common_shift_of(search)}));
 }
 
-void answer_found(Row& row, const SearchResult& result) {
+void answer_found(Record& r, const SearchResult& result) {
   const Found& best = result.best;
-  row.lower = best.value;
-  row.lower_by =
+  r.lower = best.value;
+  r.lower_by =
       best.start + (best.climbed ? " + ascent, " : ", ") + best.value_by;
-  if (row.norm == "2") row.residual = best.residual;
-  row.steps = result.evaluations;
-  row.converged = result.complete && best.converged;
-  row.details.emplace_back("start_count", static_cast<double>(result.starts));
+  if (r.norm == "2") r.residual = best.residual;
+  r.steps = result.evaluations;
+  r.converged = result.complete && best.converged;
+  r.details["start_count"] = static_cast<double>(result.starts);
 }
 
-void answer_above(Row& row, const std::optional<Bound>& bound) {
-  row.upper.reset();
-  row.upper_log10.reset();
-  row.upper_by.clear();
-  if (!bound) return;
-  if (std::isfinite(bound->value)) row.upper = bound->value;
-  if (std::isfinite(bound->log10)) row.upper_log10 = bound->log10;
-  row.upper_by = bound->name;
+void answer_above(Record& r, const std::optional<Bound>& bound) {
+  r.upper.reset();
+  r.upper_log10.reset();
+  r.upper_by.clear();
+  if (bound) set_upper(r, *bound);
 }
 
 std::optional<Bound> named_bound(const std::vector<Bound>& bounds,

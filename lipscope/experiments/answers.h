@@ -6,7 +6,7 @@
 #include "lipscope/spectral/estimate.h"
 #include "lipscope/theory/bound.h"
 
-/// What several experiments do to answer a row.
+/// What several experiments do to answer a question.
 namespace lipscope {
 
 /// A head with scores xAyᵀ and values xV, no biases and no output projection.
@@ -16,18 +16,18 @@ AttentionWeights head_of_forms(const Matrix& a, const Matrix& v);
 AttentionWeights scalar_head(double a, double v);
 
 /// From below with its evidence; from above where the measurement says it.
-void answer(Row& row, const Measurement& measurement);
+void answer(Record& record, const Measurement& measurement);
 
 /// ‖J(x)‖₂ of attention.
-void answer_measured(Row& row, const AttentionWeights& weights,
+void answer_measured(Record& record, const AttentionWeights& weights,
                      const AttentionOptions& options, const Matrix& x,
                      std::uint64_t seed);
 
-/// What a search found; the norm and the length are those of the row.
-void answer_found(Row& row, const SearchResult& result);
+/// What a search found; the norm and the length are those of the record.
+void answer_found(Record& record, const SearchResult& result);
 
-/// From above, in place of what the row has there; nothing if there is none.
-void answer_above(Row& row, const std::optional<Bound>& bound);
+/// From above, in place of what the record has there; nothing if there is none.
+void answer_above(Record& record, const std::optional<Bound>& bound);
 
 /// The bound of that name; nothing where it does not apply.
 std::optional<Bound> named_bound(const std::vector<Bound>& bounds,

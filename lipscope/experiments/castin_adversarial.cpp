@@ -14,7 +14,7 @@ struct Case {
   Index head = 0;
   double radius = 0.0;
   std::string where;  // of the ball: "R = 2"
-  Row row;            // what all rows share
+  Record question;    // what all points share
   std::vector<Index> lengths;
   Index longest_search = 0;  // longer ones are not searched
   SearchOptions search;
@@ -25,12 +25,12 @@ void sweep(const Case& c, Mask mask, const ExperimentOptions& o,
   const AttentionOptions options{
       .mask = mask, .heads = {c.head}, .threads = o.threads};
   for (const Index n : c.lengths) {
-    Row row = c.row;
-    row.x = static_cast<double>(n);
-    row.n = n;
-    row.mask = mask;
-    row.radius = c.radius;
-    row.scope = "ball";
+    const auto x = static_cast<double>(n);
+    Record question = c.question;
+    question.n = n;
+    question.mask = name_of(mask);
+    question.radius_max = c.radius;
+    question.scope = "ball";
     const auto above = [&] {
       return bounds(c.weights, {.mask = mask,
                                 .heads = {c.head},
@@ -45,25 +45,22 @@ void sweep(const Case& c, Mask mask, const ExperimentOptions& o,
             constructions(c.weights, options, ball(c.radius), n), "growth");
       return *made;
     };
-    row.series = "construction";
-    book.ask(row, [&](Row& r) {
+    book.ask({"construction", x}, question, [&](Record& r) {
       answer_measured(r, c.weights, options, tokens().x, o.seed);
       r.lower_by = "construction, " + r.lower_by;
-      r.details.emplace_back("formula", tokens().predicted.value());
+      r.details["formula"] = tokens().predicted.value();
       answer_above(r, best_bound(above(), "2"));
     });
-    row.series = "formula";
-    book.ask(row, [&](Row& r) {
+    book.ask({"formula", x}, question, [&](Record& r) {
       r.lower = tokens().predicted.value();
       r.lower_by = "formula";
       answer_above(r, named_bound(above(), "castin24_ball"));
     });
     if (n > c.longest_search) continue;
-    row.series = "best found";
-    row.parameters = {
+    question.parameters = {
         {"restarts", static_cast<double>(c.search.restarts)},
         {"max_evaluations", static_cast<double>(c.search.max_evaluations)}};
-    book.ask(row, [&](Row& r) {
+    book.ask({"best found", x}, question, [&](Record& r) {
       SearchOptions looking = c.search;
       looking.n = n;
       looking.seed = o.seed;
@@ -113,13 +110,15 @@ void small_head(const ExperimentOptions& o, const Notebook& book) {
   std::vector<Index> lengths = powers_of_two(o.full ? 4096 : 512);
   lengths.push_back(20);
   std::sort(lengths.begin(), lengths.end());
+  Record question = attention_question("A=diag(-0.5,-0.05), V=I");
+  question.d = 2;
   for (const double radius : {1.5, 2.0, 2.5}) {
     // γ = −λ_min = 1/2
     const double size = 0.5 * radius * radius;
     both_masks({.weights = weights,
                 .radius = radius,
                 .where = fmt::format("gamma R^2 = {}", size),
-                .row = {.model = "A=diag(-0.5,-0.05), V=I", .d = 2},
+                .question = question,
                 .lengths = lengths,
                 .longest_search = o.full ? 256 : 32,
                 .search = {.restarts = o.full ? 50 : 4,
@@ -157,15 +156,16 @@ void heads_of_model(const ExperimentOptions& o, const Notebook& book) {
                            std::sqrt(size / score));
       if (norm)
         radii.emplace_back("R of the norm layer", norm_layer_radius(*norm));
+      Record question = attention_question(o.model_name);
+      question.layer = l;
+      question.head = h;
+      question.d = weights.features();
       for (const auto& [where, radius] : radii)
         both_masks({.weights = weights,
                     .head = h,
                     .radius = radius,
                     .where = where,
-                    .row = {.model = o.model_name,
-                            .layer = l,
-                            .head = h,
-                            .d = weights.features()},
+                    .question = question,
                     .lengths = o.full ? std::vector<Index>{8, 16, 32, 64, 128,
                                                            256, 512, 1024}
                                       : std::vector<Index>{8, 32, 128, 512},

@@ -37,25 +37,22 @@ void castin_meanfield(const ExperimentOptions& o, const Notebook& book) {
     const Measure start = two_atoms(R, 1.0 / (1.0 + std::exp(2.0 * size)));
     const std::vector<Bound> above = bounds(weights, {.n = 2, .radius = R});
     std::optional<WorstMeasure> worst;
-    Row row{.series = "masses of the paper",
-            .x = size,
-            .model = "d=1, A=-1, V=1",
-            .norm = "w2",
-            .n = 2,
-            .d = 1,
-            .radius = R,
-            .scope = "ball"};
-    book.ask(row, [&](Row& r) {
+    Record question = attention_question("d=1, A=-1, V=1");
+    question.norm = "w2";
+    question.n = 2;
+    question.d = 1;
+    question.radius_max = R;
+    question.scope = "ball";
+    book.ask({"masses of the paper", size}, question, [&](Record& r) {
       answer(r, local_constant(weights, options, start, solver).moving);
       r.details = {{"mass", start.mass[0]},
                    {"formula", 0.5 * (1.0 + size) * std::exp(size)}};
       answer_above(r, named_bound(above, "column_sums_meanfield"));
     });
-    row.parameters = {{"restarts", restarts}};
+    question.parameters["restarts"] = static_cast<double>(restarts);
     for (const std::string bound :
-         {"column_sums_meanfield", "castin24_meanfield"}) {
-      row.series = "best masses, " + bound;
-      book.ask(row, [&](Row& r) {
+         {"column_sums_meanfield", "castin24_meanfield"})
+      book.ask({"best masses, " + bound, size}, question, [&](Record& r) {
         if (!worst)
           worst = worst_measure(
               weights, options, start,
@@ -63,10 +60,9 @@ void castin_meanfield(const ExperimentOptions& o, const Notebook& book) {
         answer(r,
                local_constant(weights, options, worst->measure, solver).moving);
         r.lower_by = "ascent, " + r.lower_by;
-        r.details = {{"mass", worst->measure.mass.minCoeff()}};
+        r.details["mass"] = worst->measure.mass.minCoeff();
         answer_above(r, named_bound(above, bound));
       });
-    }
   }
 }
 

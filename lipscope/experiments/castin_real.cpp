@@ -84,15 +84,15 @@ class OneLength {
   OneLength(Reader& reader, Index n, Index offset)
       : reader_(reader), n_(n), offset_(offset) {}
 
-  void answer(Row& row, Index sample) {
-    const Index l = *row.layer;
+  void answer(Record& record, Index sample) {
+    const Index l = *record.layer;
     if (inputs_.empty()) inputs_ = reader_.inputs(n_, offset_);
     if (!measured_.contains(l))
       measured_[l] = reader_.measure(l, inputs_[l].cast<double>());
-    lipscope::answer(row, measured_.at(l)[sample]);
-    row.details.push_back(
-        {"radius_rms", inputs_[l].middleRows(sample * n_, n_).norm() /
-                           std::sqrt(static_cast<double>(n_))});
+    lipscope::answer(record, measured_.at(l)[sample]);
+    record.details["radius_rms"] =
+        inputs_[l].middleRows(sample * n_, n_).norm() /
+        std::sqrt(static_cast<double>(n_));
   }
 
  private:
@@ -129,9 +129,13 @@ void sweep(const Read& read, const ExperimentOptions& o, const Notebook& book) {
              .log_x = true,
              .log_y = true});
   std::map<Index, std::vector<GrowthPoint>> points;
-  Row row{.series = {}, .model = read.name, .mask = mask};
-  row.d = read.model.config.width;
-  row.dtype = "f32";
+  Record question = attention_question(read.name);
+  question.mask = name_of(mask);
+  question.d = read.model.config.width;
+  question.dtype = "f32";
+  const auto point = [&](Index layer) -> Point {
+    return {fmt::format("layer {}", layer), static_cast<double>(question.n)};
+  };
   Reader reader(read.model, read.ids, over.samples, o);
   Index offset = 0;
   for (const Index n : over.lengths) {
@@ -139,22 +143,19 @@ void sweep(const Read& read, const ExperimentOptions& o, const Notebook& book) {
     offset += n * over.samples;
     for (const Index l : shown_layers(read.model, o.full))
       for (Index s = 0; s < over.samples; ++s) {
-        row.series = fmt::format("layer {}", l);
-        row.layer = l;
-        row.x = static_cast<double>(n);
-        row.n = n;
-        row.parameters = {{"sample", static_cast<double>(s)}};
-        const std::optional<double> found =
-            book.ask(row, [&](Row& r) { here.answer(r, s); });
+        question.layer = l;
+        question.n = n;
+        question.parameters["sample"] = static_cast<double>(s);
+        const std::optional<double> found = book.ask(
+            point(l), question, [&](Record& r) { here.answer(r, s); });
         if (found) points[l].push_back({n, *found, 0.0});
       }
   }
-  row.parameters = {};
+  question.parameters.clear();
   for (const auto& [l, measured] : points) {
-    row.series = fmt::format("layer {}", l);
-    row.layer = l;
+    question.layer = l;
     if (const std::optional<GrowthFit> fit = fit_growth(measured))
-      book.fit(row, *fit);
+      book.fit(point(l), question, *fit);
   }
 }
 

@@ -28,18 +28,16 @@ void dot_product_unbounded(const ExperimentOptions& o, const Notebook& book) {
         if (kind == Kind::l2) one.key = Matrix();
         const AttentionOptions options{.kind = kind, .threads = 1};
         const Matrix x{{0.0}, {t}, {-t}};
-        Row row{
-            .series = fmt::format(
-                "{}, {}-norm", kind == Kind::dot ? "dot-product" : "L2", norm),
-            .x = t,
-            .model = "d=1, W_Q=W_K=W_V=1",
-            .kind = kind,
-            .norm = norm,
-            .n = 3,
-            .d = 1,
-            .radius = t,
-            .scope = kind == Kind::dot ? "input" : "everywhere"};
-        book.ask(row, [&](Row& r) {
+        const std::string series = fmt::format(
+            "{}, {}-norm", kind == Kind::dot ? "dot-product" : "L2", norm);
+        Record question = attention_question("d=1, W_Q=W_K=W_V=1");
+        question.kind = name_of(kind);
+        question.norm = norm;
+        question.n = 3;
+        question.d = 1;
+        question.radius_max = t;
+        question.scope = kind == Kind::dot ? "input" : "everywhere";
+        book.ask({series, t}, question, [&](Record& r) {
           const MultiHeadAttention<double> f(one, options);
           const auto j = f.linearize(x);
           if (norm == "2") {
@@ -48,9 +46,9 @@ void dot_product_unbounded(const ExperimentOptions& o, const Notebook& book) {
             r.lower = inf_norm(*j).value;
             r.lower_by = "row-sweep";
           }
-          r.details.emplace_back("J_11", j->apply(Vector::Unit(3, 0))[0]);
+          r.details["J_11"] = j->apply(Vector::Unit(3, 0))[0];
           if (kind == Kind::dot) {
-            r.details.emplace_back("formula", (2.0 * t * t + 1.0) / 3.0);
+            r.details["formula"] = (2.0 * t * t + 1.0) / 3.0;
             return;
           }
           answer_above(r,

@@ -3,19 +3,17 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "lipscope/model/model.h"
-#include "lipscope/record/quantity.h"
-#include "lipscope/report/growth.h"
+#include "lipscope/record/record.h"
 
 /// The figures and tables of the papers, made again. An experiment asks
-/// questions one by one; who runs it answers those it wants answered, and keeps
-/// the rows.
+/// questions one by one, each a record without its answer; who runs it answers
+/// those it wants answered, and keeps the records.
 namespace lipscope {
 
-/// What rows are drawn in.
+/// What points are drawn in.
 struct Figure {
   std::string name;  ///< of the experiment; of a part of it after a comma
   std::string title, explanation;
@@ -23,56 +21,34 @@ struct Figure {
   bool log_x = false, log_y = false;
 };
 
-using NamedNumbers = std::vector<std::pair<std::string, double>>;
-
-/// One point of a curve: a question, and its answer: a constant from below,
-/// from above, or both where they speak of the same thing, or a value that is
-/// no constant.
-struct Row {
+/// A place on a curve of a figure.
+struct Point {
   std::string series;  ///< the curve
-  double x = 0.0;      ///< the place on it
-  std::string model;   ///< the weights, in words, or a folder
-  std::optional<Index> layer = {}, head = {};
-  std::string map = "attn";
-  Kind kind = Kind::dot;
-  std::string mixer = {};  ///< of a model that learns, in place of the kind
-  Mask mask = Mask::none;
-  std::string norm = "2";
-  Index n = 0, d = 0;
-  std::optional<double> radius = {};  ///< of the tokens, or of their ball
-  std::string scope = "input";
-  std::string dtype = "f64";     ///< in which the tokens were made
-  NamedNumbers parameters = {};  ///< what else is asked
-  Quantity quantity = Quantity::constant;
-  std::string value_of = {};  ///< what the value is, with its unit
-  Evidence lower_is = Evidence::found, upper_is = Evidence::proved;
-
-  std::optional<double> lower = {};
-  std::string lower_by = {};
-  std::optional<double> upper = {}, upper_log10 = {};
-  std::string upper_by = {};
-  std::optional<double> value = {};  ///< on neither side, as a loss is
-  std::optional<double> residual = {};
-  Index steps = 0;
-  bool converged = true;
-  NamedNumbers details = {};  ///< what else is found
+  double x = 0.0;
 };
 
-using Answer = std::function<void(Row& row)>;
+/// Attention with these weights, as most experiments ask about it: dot-product,
+/// no mask, after the output projection, 2-norm, at an input, tokens in f64.
+/// `radius_max` of a question is chosen, not measured, and belongs to it.
+Record attention_question(const std::string& model);
+
+/// Puts what is found into the record of its question.
+using Answer = std::function<void(Record& record)>;
 
 /// What an experiment writes into.
 struct Notebook {
-  /// The rows that follow belong to this figure; one that was opened before
+  /// The points that follow belong to this figure; one that was opened before
   /// goes on.
   std::function<void(const Figure&)> open;
   /// A question with what would answer it. Whether that is called, and when, is
   /// for the notebook to say: it may know the answer, or count the questions.
   /// Returns what is known from below then.
-  std::function<std::optional<double>(const Row& question,
+  std::function<std::optional<double>(const Point& at, const Record& question,
                                       const Answer& answer)>
       ask;
   /// How the answers from below to a series grow.
-  std::function<void(const Row& of, const GrowthFit& fit)> fit;
+  std::function<void(const Point& at, const Record& of, const GrowthFit& fit)>
+      fit;
   /// What is being done within an answer, for a progress bar.
   std::function<void(const std::string& doing)> tell;
 };

@@ -2,6 +2,19 @@
 
 namespace lipscope {
 
+Record attention_question(const std::string& model) {
+  Record r;
+  r.command = "reproduce";
+  r.model = model;
+  r.map = "attn";
+  r.kind = name_of(Kind::dot);
+  r.mask = name_of(Mask::none);
+  r.norm = "2";
+  r.scope = "input";
+  r.dtype = "f64";
+  return r;
+}
+
 const std::vector<Experiment>& experiments() {
   static const std::vector<Experiment> all = {
       {"kim-tightness",

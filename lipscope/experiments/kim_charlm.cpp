@@ -65,26 +65,27 @@ void kim_charlm(const ExperimentOptions& o, const Notebook& book) {
     // all that is known of a model is written down before the next one
     for (std::size_t of = 0; of < lessons.size(); ++of) {
       book.open(against_steps(depth));
-      Row curve =
+      const Record curve =
           models.question(of, Quantity::loss, "loss in nats a character",
                           "the validation text");
       for (Index step = lesson.eval_every; step <= lesson.steps;
            step += lesson.eval_every) {
-        curve.x = static_cast<double>(step);
-        models.ask(of, curve, [&](Row& r, const Learnt& learnt) {
-          r.value = learnt.valid_nll(step);
-        });
+        models.ask(of, static_cast<double>(step), curve,
+                   [&](Record& r, const Learnt& learnt) {
+                     r.value = learnt.valid_nll(step);
+                   });
       }
       book.open(against_depth());
-      Row end = models.question(of, Quantity::loss, "loss in nats a character",
-                                "the test text");
-      end.x = static_cast<double>(depth);
-      models.ask(of, end, [](Row& r, const Learnt& learnt) {
-        r.value = learnt.test_nll;
-        r.details = {{"best_valid_nll", learnt.best_valid_nll},
-                     {"best_step", static_cast<double>(learnt.best_step)},
-                     {"weights", static_cast<double>(learnt.weights)}};
-      });
+      const Record end = models.question(
+          of, Quantity::loss, "loss in nats a character", "the test text");
+      models.ask(of, static_cast<double>(depth), end,
+                 [](Record& r, const Learnt& learnt) {
+                   r.value = learnt.test_nll;
+                   r.details = {
+                       {"best_valid_nll", learnt.best_valid_nll},
+                       {"best_step", static_cast<double>(learnt.best_step)},
+                       {"weights", static_cast<double>(learnt.weights)}};
+                 });
     }
   }
 }

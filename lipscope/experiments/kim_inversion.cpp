@@ -93,21 +93,21 @@ Curve curve_of(const Question& q, const ExperimentOptions& o) {
   return worst;
 }
 
-void answer_iteration(Row& row, const Curve& curve, int iteration) {
+void answer_iteration(Record& r, const Curve& curve, int iteration) {
   const std::size_t k = iteration - 1;
-  row.steps = iteration;
-  row.converged = false;
+  r.steps = iteration;
+  r.converged = false;
   if (k < curve.error.size()) {
-    row.lower = curve.error[k];
-    row.lower_by = "reconstruction";
-    row.converged = curve.error[k] <= 1e-10;
+    r.lower = curve.error[k];
+    r.lower_by = "reconstruction";
+    r.converged = curve.error[k] <= 1e-10;
   }
   if (k < curve.bound.size()) {
-    row.upper = curve.bound[k];
-    row.upper_by = "a-posteriori";
+    r.upper = curve.bound[k];
+    r.upper_by = "a-posteriori";
   }
-  row.details = {{"worst_ratio", curve.worst_ratio},
-                 {"diverged", curve.diverged}};
+  r.details = {{"worst_ratio", curve.worst_ratio},
+               {"diverged", curve.diverged}};
 }
 
 }  // namespace
@@ -153,27 +153,26 @@ void kim_inversion(const ExperimentOptions& o, const Notebook& book) {
     for (const Subject& subject : subjects)
       for (const double c : {0.5, 0.7, 0.9}) {
         std::optional<Curve> curve;  // made for the first row that is wanted
+        const std::string series = fmt::format("{}, c = {}", subject.name, c);
+        Record question = attention_question("Glorot, d=64, heads=8");
+        question.map = "inverse";
+        question.kind = name_of(subject.kind);
+        question.norm = "inf";
+        question.n = n;
+        question.d = d;
+        question.parameters = {{"scale", c},
+                               {"width", width},
+                               {"inputs", static_cast<double>(inputs)}};
+        question.quantity = Quantity::reconstruction_error;
         for (const int k : iterations) {
-          const Row row{.series = fmt::format("{}, c = {}", subject.name, c),
-                        .x = static_cast<double>(k),
-                        .model = "Glorot, d=64, heads=8",
-                        .map = "inverse",
-                        .kind = subject.kind,
-                        .norm = "inf",
-                        .n = n,
-                        .d = d,
-                        .parameters = {{"scale", c},
-                                       {"width", width},
-                                       {"inputs", static_cast<double>(inputs)}},
-                        .quantity = Quantity::reconstruction_error};
-          book.ask(row, [&](Row& r) {
+          book.ask({series, static_cast<double>(k)}, question, [&](Record& r) {
             if (!curve)
               curve = curve_of({subject.f, subject.lipschitz, c, width, inputs,
                                 iterations.back()},
                                o);
             answer_iteration(r, *curve, k);
             if (subject.lipschitz)
-              r.details.emplace_back("divisor", contractive.bound(n).value());
+              r.details["divisor"] = contractive.bound(n).value();
           });
         }
       }

@@ -66,6 +66,7 @@ void kim_stability(const ExperimentOptions& o, const Notebook& book) {
   const Corpus corpus = corpus_for(o, course.generated, lesson.model.context);
   const double unigram = unigram_nll(corpus);
   for (const Index depth : course.depths) {
+    const auto x = static_cast<double>(depth);
     const auto lessons = lessons_of(lesson, in_order, depth, corpus, o);
     TrainedModels models(lessons, corpus, o, book);
     const auto has_learnt = [&](const Learnt& learnt) {
@@ -73,41 +74,39 @@ void kim_stability(const ExperimentOptions& o, const Notebook& book) {
     };
     for (std::size_t of = 0; of < lessons.size(); ++of) {
       book.open(against_depth(lesson));
-      Row loss = models.question(of, Quantity::loss, "loss in nats a character",
-                                 "the validation text");
-      loss.x = static_cast<double>(depth);
-      models.ask(of, loss, [&](Row& r, const Learnt& learnt) {
+      const Record loss =
+          models.question(of, Quantity::loss, "loss in nats a character",
+                          "the validation text");
+      models.ask(of, x, loss, [&](Record& r, const Learnt& learnt) {
         r.value = learnt.seen.back().valid_nll;
         r.converged = has_learnt(learnt);
         r.details = {{"unigram", unigram},
                      {"gradient_norm", learnt.gradient_norm}};
       });
-      Row norm = models.question(of, Quantity::gradient_norm,
-                                 "2-norm of the gradient of a layer",
-                                 "the batches of all steps, their mean");
-      norm.x = static_cast<double>(depth);
+      Record norm = models.question(of, Quantity::gradient_norm,
+                                    "2-norm of the gradient of a layer",
+                                    "the batches of all steps, their mean");
       for (const bool first : {true, false}) {
         book.open(gradients(first));
         norm.layer = first ? 0 : depth - 1;
-        models.ask(of, norm, [&](Row& r, const Learnt& learnt) {
+        models.ask(of, x, norm, [&](Record& r, const Learnt& learnt) {
           r.value = first ? learnt.first_layer_norm : learnt.last_layer_norm;
           r.converged = has_learnt(learnt);
         });
       }
     }
     book.open(against_depth(lesson));
-    const Row frequencies{.series = "unigram",
-                          .x = static_cast<double>(depth),
-                          .model = "frequencies of characters",
-                          .map = "model",
-                          .mixer = "unigram",
-                          .norm = {},
-                          .n = 1,
-                          .d = corpus.vocabulary.size(),
-                          .scope = "the validation text",
-                          .quantity = Quantity::loss,
-                          .value_of = "loss in nats a character"};
-    book.ask(frequencies, [&](Row& r) { r.value = unigram; });
+    Record frequencies = attention_question("frequencies of characters");
+    frequencies.map = "model";
+    frequencies.kind = "unigram";
+    frequencies.norm.clear();
+    frequencies.n = 1;
+    frequencies.d = corpus.vocabulary.size();
+    frequencies.scope = "the validation text";
+    frequencies.quantity = Quantity::loss;
+    frequencies.value_of = "loss in nats a character";
+    book.ask({"unigram", x}, frequencies,
+             [&](Record& r) { r.value = unigram; });
   }
 }
 

@@ -38,27 +38,25 @@ void kim_tightness(const ExperimentOptions& o, const Notebook& book) {
     const Index restarts = o.full ? 50 : n <= 201 ? 8 : 0;
     const std::optional<Bound> above =
         best_bound(bounds(one, {.kind = Kind::l2, .n = n}), "inf");
-    Row row{.series = "closed form",
-            .x = static_cast<double>(n),
-            .model = "d=1, W_Q=W_V=1",
-            .kind = Kind::l2,
-            .norm = "inf",
-            .n = n,
-            .d = 1,
-            .scope = "everywhere"};
-    book.ask(row, [&](Row& r) {
+    const auto x = static_cast<double>(n);
+    Record question = attention_question("d=1, W_Q=W_V=1");
+    question.kind = name_of(Kind::l2);
+    question.norm = "inf";
+    question.n = n;
+    question.d = 1;
+    question.scope = "everywhere";
+    book.ask({"closed form", x}, question, [&](Record& r) {
       const Construction c =
           named_construction(constructions(one, tied, everywhere(), n), "kim");
       r.lower = row_sum(one, c.x);
       r.lower_by = "construction, row-sum";
-      r.details.emplace_back("formula", c.predicted.value());
-      r.details.emplace_back("p", (above->value - 1.0) / 4.0);
+      r.details = {{"formula", c.predicted.value()},
+                   {"p", (above->value - 1.0) / 4.0}};
       answer_above(r, above);
     });
     if (n > 501 && !o.full) continue;  // half a minute
-    row.series = "best found";
-    row.parameters = {{"restarts", static_cast<double>(restarts)}};
-    book.ask(row, [&](Row& r) {
+    question.parameters["restarts"] = static_cast<double>(restarts);
+    book.ask({"best found", x}, question, [&](Record& r) {
       answer_found(
           r, search(one, tied, everywhere(),
                     {.norm = JacobianNorm::inf,

@@ -51,24 +51,25 @@ void large_radius(const ExperimentOptions& o, const Notebook& book) {
     const AttentionWeights weights = head_of_forms(a, v);
     const AttentionOptions options{.threads = o.threads};
     for (const double radius : radii) {
-      Row row{.series = fmt::format("input {}", sample),
-              .x = radius,
-              .model = fmt::format("d=8 gaussian, {}", sample),
-              .n = n,
-              .d = d,
-              .radius = radius};
-      book.ask(row, [&](Row& r) {
-        answer_measured(r, weights, options, radius * x, o.seed);
-      });
+      Record question =
+          attention_question(fmt::format("d=8 gaussian, {}", sample));
+      question.n = n;
+      question.d = d;
+      question.radius_max = radius;
+      book.ask({fmt::format("input {}", sample), radius}, question,
+               [&](Record& r) {
+                 answer_measured(r, weights, options, radius * x, o.seed);
+               });
       if (radius != radii.front() && radius != radii.back()) continue;
-      row.series = fmt::format("limit of input {}", sample);
-      row.scope = "all multiples of the input";
-      book.ask(row, [&](Row& r) {
-        const Index most = most_looked_at(a, x);
-        r.lower = dense_norm(v).value * std::sqrt(static_cast<double>(most));
-        r.lower_by = "formula";
-        r.details = {{"most_looked_at", static_cast<double>(most)}};
-      });
+      question.scope = "all multiples of the input";
+      book.ask(
+          {fmt::format("limit of input {}", sample), radius}, question,
+          [&](Record& r) {
+            const auto most = static_cast<double>(most_looked_at(a, x));
+            r.lower = dense_norm(v).value * std::sqrt(most);
+            r.lower_by = "formula";
+            r.details["most_looked_at"] = most;
+          });
     }
   }
 }

@@ -18,7 +18,9 @@ enum Stream : std::uint64_t { weight_stream, token_stream };
 struct Normed {
   AttentionWeights weights;
   NormWeights norm;
-  Row row;           // what all rows share
+  Mask mask = Mask::none;
+  Index head = 0;
+  Record question;   // what all points share
   std::string name;  // for the title
 };
 
@@ -86,8 +88,8 @@ void sweep(const Normed& s, const ExperimentOptions& o, const Notebook& book) {
        .log_y = true});
   const Index n = 8, d = s.weights.features();
   const AttentionOptions options{
-      .mask = s.row.mask, .heads = {*s.row.head}, .threads = o.threads};
-  const HeadWeights worst = head(s.weights, *s.row.head);
+      .mask = s.mask, .heads = {s.head}, .threads = o.threads};
+  const HeadWeights worst = head(s.weights, s.head);
   const Matrix random = gaussian(n, d, Rng(o.seed).split(token_stream)) /
                         std::sqrt(static_cast<double>(d));
   for (const double t : geometric(0.01, 1000.0, o.full ? 21 : 6))
@@ -95,27 +97,28 @@ void sweep(const Normed& s, const ExperimentOptions& o, const Notebook& book) {
       const Matrix x =
           family ? unbounded_witness(worst, Kind::dot, n, t) : t * random;
       for (const bool with : {false, true}) {
-        Row row = s.row;
-        row.series = fmt::format("{} norm, {}", with ? "with" : "without",
-                                 family ? "family" : "Gaussian");
-        row.x = t;
-        row.map = with ? "attn(norm)" : "attn";
-        row.n = n;
-        row.d = d;
-        row.radius = x.rowwise().norm().maxCoeff();
-        const auto measured = [&](Row& r) {
+        const std::string series =
+            fmt::format("{} norm, {}", with ? "with" : "without",
+                        family ? "family" : "Gaussian");
+        Record question = s.question;
+        question.head = s.head;
+        question.map = with ? "attn(norm)" : "attn";
+        question.mask = name_of(s.mask);
+        question.n = n;
+        question.d = d;
+        question.radius_max = x.rowwise().norm().maxCoeff();
+        const auto measured = [&](Record& r) {
           answer(r, measure_norm(*map_of<float>(s, options, with),
                                  *map_of<double>(s, options, with), x,
                                  {.seed = o.seed, .threads = o.threads}));
         };
-        book.ask(row, [&](Row& r) {
+        book.ask({series, t}, question, [&](Record& r) {
           measured(r);
           if (!r.upper) answer_above(r, at_input(s, options, x, with));
         });
         if (!with || !family) continue;
-        row.series = "with norm, over all inputs";
-        row.scope = "everywhere";
-        book.ask(row, [&](Row& r) {
+        question.scope = "everywhere";
+        book.ask({"with norm, over all inputs", t}, question, [&](Record& r) {
           measured(r);
           answer_above(r, over_all(s, options, n));
         });
@@ -137,9 +140,9 @@ Normed random_head(const ExperimentOptions& o) {
                        .output = matrix(3),
                        .heads = 2},
            .norm = {.gain = Vector::Ones(d)},
-           .row = {.model = "d=32, heads=2, gaussian"}};
-  s.row.head = fastest(s.weights);
-  s.name = "random weights";
+           .question = attention_question("d=32, heads=2, gaussian"),
+           .name = "random weights"};
+  s.head = fastest(s.weights);
   return s;
 }
 
@@ -156,12 +159,13 @@ void layer_norm_experiment(const ExperimentOptions& o, const Notebook& book) {
     if (!norm) continue;
     const LayerWeights layer = load_layer(*o.model, l, MapName::attn);
     const Index h = fastest(layer.attention);
+    Record question = attention_question(o.model_name);
+    question.layer = l;
     sweep({.weights = layer.attention,
            .norm = *norm,
-           .row = {.model = o.model_name,
-                   .layer = l,
-                   .head = h,
-                   .mask = layer.mask},
+           .mask = layer.mask,
+           .head = h,
+           .question = question,
            .name = fmt::format("layer {} head {}", l, h)},
           o, book);
   }

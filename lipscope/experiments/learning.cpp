@@ -105,42 +105,42 @@ TrainedModels::TrainedModels(std::vector<Lesson> lessons, const Corpus& corpus,
       notebook_(notebook),
       learnt_(lessons_.size()) {}
 
-Row TrainedModels::question(std::size_t of, Quantity quantity,
-                            const std::string& value_of,
-                            const std::string& scope) const {
+Record TrainedModels::question(std::size_t of, Quantity quantity,
+                               const std::string& value_of,
+                               const std::string& scope) const {
   const LanguageModelConfig& model = lessons_[of].model;
   const TrainingOptions& training = lessons_[of].training;
-  return {
-      .series = name_of(model.mixer),
-      .model = fmt::format("{} layers, width {}, {} heads, on {}", model.layers,
-                           model.width, model.heads, text_name_),
-      .map = "model",
-      .mixer = name_of(model.mixer),
-      .mask = Mask::causal,
-      .norm = {},
-      .n = model.context,
-      .d = model.width,
-      .scope = scope,
-      .dtype = "f32",
-      .parameters = {{"layers", static_cast<double>(model.layers)},
-                     {"batch", static_cast<double>(training.batch)},
-                     {"steps", static_cast<double>(lessons_[of].steps)},
-                     {"learning_rate", training.schedule.rate}},
-      .quantity = quantity,
-      .value_of = value_of};
+  Record r = attention_question(
+      fmt::format("{} layers, width {}, {} heads, on {}", model.layers,
+                  model.width, model.heads, text_name_));
+  r.map = "model";
+  r.kind = name_of(model.mixer);
+  r.mask = name_of(Mask::causal);
+  r.norm.clear();
+  r.n = model.context;
+  r.d = model.width;
+  r.scope = scope;
+  r.dtype = "f32";
+  r.parameters = {{"layers", static_cast<double>(model.layers)},
+                  {"batch", static_cast<double>(training.batch)},
+                  {"steps", static_cast<double>(lessons_[of].steps)},
+                  {"learning_rate", training.schedule.rate}};
+  r.quantity = quantity;
+  r.value_of = value_of;
+  return r;
 }
 
 void TrainedModels::ask(
-    std::size_t of, const Row& question,
-    const std::function<void(Row& row, const Learnt& learnt)>& answer) {
-  notebook_.ask(question, [&](Row& row) {
+    std::size_t of, double x, const Record& question,
+    const std::function<void(Record& record, const Learnt& learnt)>& answer) {
+  const std::string series = name_of(lessons_[of].model.mixer);
+  notebook_.ask({series, x}, question, [&](Record& r) {
     const Learnt& found = learnt(of);
-    row.converged = !found.diverged;
+    r.converged = !found.diverged;
     if (found.diverged)
-      row.details.emplace_back("diverged_at_step",
-                               static_cast<double>(*found.diverged));
+      r.details["diverged_at_step"] = static_cast<double>(*found.diverged);
     else
-      answer(row, found);
+      answer(r, found);
   });
 }
 

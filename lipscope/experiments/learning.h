@@ -68,7 +68,7 @@ Corpus corpus_for(const ExperimentOptions& options, Index generated,
 /// training text, (count + 1)/(characters + vocabulary).
 double unigram_nll(const Corpus& corpus);
 
-/// Models that learn one text. They do it when the first row about one of them
+/// Models that learn one text. They do it when the first record about one of them
 /// is wanted: all of them side by side, one on each thread, or, at full size,
 /// each when it is wanted, on all threads.
 class TrainedModels {
@@ -77,14 +77,16 @@ class TrainedModels {
   TrainedModels(std::vector<Lesson> lessons, const Corpus& corpus,
                 const ExperimentOptions& options, const Notebook& notebook);
 
-  /// What is asked of one model, but for the place on the curve.
-  Row question(std::size_t of, Quantity quantity, const std::string& value_of,
-               const std::string& scope) const;
+  /// What is asked of one model.
+  Record question(std::size_t of, Quantity quantity,
+                  const std::string& value_of, const std::string& scope) const;
 
-  /// `answer` is called unless the model diverged: the row then has the step
-  /// among its details, no value, and is not converged.
-  void ask(std::size_t of, const Row& question,
-           const std::function<void(Row& row, const Learnt& learnt)>& answer);
+  /// At x on the curve of the model's mixer. `answer` is called unless the
+  /// model diverged: the record then has the step among its details, no value,
+  /// and is not converged.
+  void ask(std::size_t of, double x, const Record& question,
+           const std::function<void(Record& record, const Learnt& learnt)>&
+               answer);
 
  private:
   const Learnt& learnt(std::size_t of);

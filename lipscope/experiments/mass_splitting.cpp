@@ -17,20 +17,21 @@ constexpr double small_gap = 1e-9;
 
 double longest(const Measure& mu) { return mu.x.rowwise().norm().maxCoeff(); }
 
-Row row_on(const Measure& mu, const std::string& model, double x,
-           const std::string& norm) {
-  return {.x = x,
-          .model = model,
-          .norm = norm,
-          .n = mu.n(),
-          .d = mu.x.cols(),
-          .radius = longest(mu)};
+Record question_at(const Measure& mu, const std::string& model,
+                   const std::string& norm) {
+  Record r = attention_question(model);
+  r.norm = norm;
+  r.n = mu.n();
+  r.d = mu.x.cols();
+  r.radius_max = longest(mu);
+  return r;
 }
 
 // The constant as tokens move whole and as they may be cut, and what attention
 // really does to the distance in either case.
-void ask_all(const AttentionWeights& weights, const Measure& mu, Row row,
-             const ExperimentOptions& o, const Notebook& book) {
+void ask_all(const AttentionWeights& weights, const Measure& mu, double x,
+             Record question, const ExperimentOptions& o,
+             const Notebook& book) {
   const AttentionOptions options{.threads = o.threads};
   const MeasureOptions solver{.seed = o.seed, .threads = o.threads};
   std::optional<LocalConstant> made;
@@ -38,23 +39,22 @@ void ask_all(const AttentionWeights& weights, const Measure& mu, Row row,
     if (!made) made = local_constant(weights, options, mu, solver);
     return *made;
   };
-  row.series = "whole";
-  book.ask(row, [&](Row& r) { answer(r, constant().moving); });
-  row.series = "cut";
-  book.ask(row, [&](Row& r) {
+  book.ask({"whole", x}, question,
+           [&](Record& r) { answer(r, constant().moving); });
+  book.ask({"cut", x}, question, [&](Record& r) {
     const LocalConstant& c = constant();
     answer(r, c.splits() ? c.splitting : c.moving);
     r.upper = c.upper();
-    r.details = {{"token", static_cast<double>(c.token)}};
+    r.details["token"] = static_cast<double>(c.token);
   });
 
   const double size = longest(mu);
-  row.parameters = {{"step", step}};
-  row.scope = "ball";
-  row.radius = size * (1.0 + step);
+  question.parameters["step"] = step;
+  question.scope = "ball";
+  question.radius_max = size * (1.0 + step);
   for (const bool cut : {false, true}) {
-    row.series = cut ? "cut, W2 ratio" : "whole, W2 ratio";
-    book.ask(row, [&](Row& r) {
+    const char* series = cut ? "cut, W2 ratio" : "whole, W2 ratio";
+    book.ask({series, x}, question, [&](Record& r) {
       const LocalConstant& c = constant();
       const double far = c.displacement.rowwise().norm().maxCoeff();
       const TransportRatio t = transport_ratio(
@@ -69,7 +69,7 @@ void ask_all(const AttentionWeights& weights, const Measure& mu, Row row,
                    {"first_order", cut ? c.splitting.lower : c.moving.lower}};
       answer_above(
           r, best_bound(bounds(weights, {.n = mu.n(),
-                                         .radius = *r.radius * (1 + 1e-12)}),
+                                         .radius = *r.radius_max * (1 + 1e-12)}),
                         "w2"));
     });
   }
@@ -93,8 +93,8 @@ void small_masses(const ExperimentOptions& o, const Notebook& book) {
   for (const double w : masses) {
     const Measure mu =
         make_measure(Matrix{{0.0}, {1.0 / std::sqrt(w)}}, Vector{{1.0 - w, w}});
-    ask_all(scalar_head(-1.0, 1.0), mu, row_on(mu, "d=1, A=-1, V=1", w, "w2"),
-            o, book);
+    ask_all(scalar_head(-1.0, 1.0), mu, w,
+            question_at(mu, "d=1, A=-1, V=1", "w2"), o, book);
   }
 }
 
@@ -113,14 +113,14 @@ void copies(const ExperimentOptions& o, const Notebook& book) {
   const Measure mu = uniform_measure(Matrix{{9.531}, {0.796}}, Mask::none);
   for (Index pieces = 1; pieces <= 4; ++pieces) {
     const Measure same = split_evenly(mu, pieces);
-    Row row =
-        row_on(same, "d=1, A=-0.345, V=1", static_cast<double>(pieces), "2");
-    row.series = "sequence with copies";
-    book.ask(row, [&](Row& r) {
-      answer_measured(r, weights, {.threads = o.threads}, same.x, o.seed);
-    });
+    book.ask({"sequence with copies", static_cast<double>(pieces)},
+             question_at(same, "d=1, A=-0.345, V=1", "2"), [&](Record& r) {
+               answer_measured(r, weights, {.threads = o.threads}, same.x,
+                               o.seed);
+             });
   }
-  ask_all(weights, mu, row_on(mu, "d=1, A=-0.345, V=1", 1.0, "w2"), o, book);
+  ask_all(weights, mu, 1.0, question_at(mu, "d=1, A=-0.345, V=1", "w2"), o,
+          book);
 }
 
 }  // namespace

@@ -133,8 +133,28 @@ Outcome outcome_of(const Subject& subject, const Size& size, Index steps,
   return outcome;
 }
 
+Record question_of(const Subject& subject, const Size& size, Index steps,
+                   const ExperimentOptions& o) {
+  Record r = attention_question(fmt::format(
+      "{} of {} layers, width {}, norm {}, learnt on {}",
+      name_of(subject.mixer), size.layers, size.width, name_of(subject.norm),
+      o.text.empty() ? "generated text" : o.text_name));
+  r.map = "model";
+  r.kind = name_of(attention_kind(subject.mixer));
+  r.mask = name_of(Mask::causal);
+  r.n = size.context;
+  r.d = size.width;
+  r.scope = "the test text";
+  r.parameters = {{"steps", static_cast<double>(steps)},
+                  {"positions", static_cast<double>(size.positions)}};
+  r.quantity = Quantity::share;
+  r.lower_is = Evidence::proved;
+  r.upper_is = Evidence::found;
+  return r;
+}
+
 // the share of predictions that nothing within the radius can change
-void answer_radius(Row& row, const Outcome& outcome, double radius) {
+void answer_radius(Record& r, const Outcome& outcome, double radius) {
   const double log = std::log10(radius);
   const auto size = static_cast<double>(outcome.proved.size());
   const auto holds = std::count_if(outcome.proved.begin(), outcome.proved.end(),
@@ -142,15 +162,15 @@ void answer_radius(Row& row, const Outcome& outcome, double radius) {
   const auto falls =
       std::count_if(outcome.attacked.begin(), outcome.attacked.end(),
                     [&](double r) { return r <= log; });
-  row.lower = static_cast<double>(holds) / size;
-  row.lower_by = "deviation";
-  row.upper = 1.0 - static_cast<double>(falls) / size;
-  row.upper_by = "attack";
-  row.details = {{"test_nll", outcome.test_nll},
-                 {"right", outcome.right},
-                 {"token_rms", outcome.token},
-                 {"median_proved_log10", median_log10(outcome.proved)},
-                 {"median_attacked_log10", median_log10(outcome.attacked)}};
+  r.lower = static_cast<double>(holds) / size;
+  r.lower_by = "deviation";
+  r.upper = 1.0 - static_cast<double>(falls) / size;
+  r.upper_by = "attack";
+  r.details = {{"test_nll", outcome.test_nll},
+               {"right", outcome.right},
+               {"token_rms", outcome.token},
+               {"median_proved_log10", median_log10(outcome.proved)},
+               {"median_attacked_log10", median_log10(outcome.attacked)}};
 }
 
 }  // namespace
@@ -191,30 +211,12 @@ void robustness_histogram(const ExperimentOptions& o, const Notebook& book) {
        true}};
   for (const auto& [figure, relative] : figures) {
     book.open(figure);
-    for (std::size_t k = 0; k < subjects().size(); ++k)
-      for (const double x : geometric(1e-8, 10.0, 19)) {
-        const Subject& subject = subjects()[k];
-        const Row row{
-            .series = subject.name,
-            .x = x,
-            .model =
-                fmt::format("{} of {} layers, width {}, norm {}, learnt "
-                            "on {}",
-                            name_of(subject.mixer), size.layers, size.width,
-                            name_of(subject.norm),
-                            o.text.empty() ? "generated text" : o.text_name),
-            .map = "model",
-            .kind = attention_kind(subject.mixer),
-            .mask = Mask::causal,
-            .n = size.context,
-            .d = size.width,
-            .scope = "the test text",
-            .parameters = {{"steps", static_cast<double>(steps)},
-                           {"positions", static_cast<double>(size.positions)}},
-            .quantity = Quantity::share,
-            .lower_is = Evidence::proved,
-            .upper_is = Evidence::found};
-        book.ask(row, [&, relative = relative](Row& r) {
+    for (std::size_t k = 0; k < subjects().size(); ++k) {
+      const Subject& subject = subjects()[k];
+      const Record question = question_of(subject, size, steps, o);
+      for (const double x : geometric(1e-8, 10.0, 19))
+        book.ask({subject.name, x}, question, [&, relative = relative](
+                                                  Record& r) {
           if (!corpus)
             corpus = o.text.empty()
                          ? corpus_of(generated_text(size.generated),
@@ -224,7 +226,7 @@ void robustness_histogram(const ExperimentOptions& o, const Notebook& book) {
             outcomes[k] = outcome_of(subject, size, steps, *corpus, o, book);
           answer_radius(r, *outcomes[k], relative ? x * outcomes[k]->token : x);
         });
-      }
+    }
   }
 }
 

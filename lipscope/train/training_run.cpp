@@ -8,6 +8,8 @@
 #include "lipscope/io/atomic_file.h"
 #include "lipscope/io/journal.h"
 #include "lipscope/io/json_text.h"
+#include "lipscope/record/records.h"
+#include "lipscope/train/training_records.h"
 
 namespace lipscope {
 namespace {
@@ -65,6 +67,10 @@ class Run {
         options_(options),
         limits_(training.limits),
         threads_(training.threads),
+        subject_{.folder = folder.string(),
+                 .model = description.config,
+                 .seed = training.seed,
+                 .limited = training.limits.lipschitz.has_value()},
         trainer_(description.config, training) {
     require(options.steps >= 1 && options.eval_every >= 1,
             "training: {} steps, an evaluation every {}", options.steps,
@@ -74,12 +80,13 @@ class Run {
 
   RunSummary run() {
     Journal journal(folder_ / "metrics.jsonl", Journal::Mode::append);
-    const Metrics& metrics = options_.metrics;
-    const auto write = [&](const Metrics::Lines& lines) {
+    const auto write = [&](const std::vector<ordered_json>& lines) {
       for (const ordered_json& line : lines) journal.append(line);
-      if (metrics.written) metrics.written(lines);
+      if (options_.recorded)
+        for (const ordered_json& line : lines) options_.recorded(line);
+      for (const ordered_json& line : lines) check_sides(line);
     };
-    if (at_.state.step == 0 && metrics.begin) write(metrics.begin());
+    if (at_.state.step == 0) write(figure_lines(subject_));
     RunSummary summary;
     auto start = std::chrono::steady_clock::now();
     double characters = 0;
@@ -96,7 +103,7 @@ class Run {
           std::chrono::steady_clock::now() - start;
       Evaluation seen = evaluate(report);
       seen.characters_per_second = characters / spent.count();
-      if (metrics.evaluated) write(metrics.evaluated(seen));
+      write(lines_of(subject_, seen));
       if (options_.seen) options_.seen(seen);
       write_checkpoint(folder_, layout(), at_);
       start = std::chrono::steady_clock::now();
@@ -113,7 +120,7 @@ class Run {
       summary.test_nll =
           mean_nll(trainer_.model(), best, corpus_.test, threads_);
       summary.promised = require_within(limits_, trainer_.model(), best);
-      if (metrics.ended) write(metrics.ended(summary));
+      write(lines_of(subject_, summary));
     }
     return summary;
   }
@@ -184,6 +191,7 @@ class Run {
   RunOptions options_;
   WeightLimits limits_;
   int threads_;
+  TrainingSubject subject_;
   Trainer trainer_;
   Checkpoint at_;
 };

@@ -36,18 +36,6 @@ struct RunSummary {
   std::optional<PromisedConstant> promised = {};
 };
 
-/// What goes into metrics.jsonl; the caller says how it is written down. Any of
-/// these may be empty. In a line, "parameters" has the step as "x", and
-/// "split": "test" if it is of the end: a run that goes on from a checkpoint
-/// takes away lines of later steps and of an end, to write them again.
-struct Metrics {
-  using Lines = std::vector<nlohmann::ordered_json>;
-  std::function<Lines()> begin;  ///< ahead of all others
-  std::function<Lines(const Evaluation&)> evaluated;
-  std::function<Lines(const RunSummary&)> ended;  ///< of a finished run
-  std::function<void(const Lines&)> written;      ///< these are on the disk
-};
-
 struct RunOptions {
   Index steps = 1000;
   Index eval_every = 100;  ///< steps between evaluations and checkpoints
@@ -60,16 +48,20 @@ struct RunOptions {
   std::function<bool(Index done, const StepReport& report)> keep_going = {};
   /// Called after every evaluation. May be empty.
   std::function<void(const Evaluation&)> seen = {};
-  Metrics metrics = {};
+  /// Called with each record of metrics.jsonl when it is on the disk. May be
+  /// empty.
+  std::function<void(const nlohmann::ordered_json& record)> recorded = {};
 };
 
 /// Trains the model of the description on the corpus and keeps its folder (see
-/// model_folder.h). An evaluation has the validation loss, the batch's, the
+/// model_folder.h), the records of metrics.jsonl included (training_records.h):
+/// a run that goes on from a checkpoint takes away those of later steps and of
+/// an end, to write them again. An evaluation has the validation loss, the batch's, the
 /// gradient's norm and that of each layer, and, at the first characters of the
 /// validation text, the constant of each layer's attention from below and from
 /// above; where the constant of the whole model is limited, its certified
 /// value. RunError, and nothing written, if weights are found outside their
-/// limits.
+/// limits. Violation, once they are written, if records contradict themselves.
 ///
 /// InputError for a folder that has a run already and is not to be resumed, or
 /// whose run was told something else. A resumed run ends in the same bits as

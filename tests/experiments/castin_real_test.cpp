@@ -13,7 +13,7 @@ namespace lipscope {
 namespace castin_real_test {
 
 struct Kept {
-  std::map<std::string, std::vector<Row>> rows;  // by figure
+  std::map<std::string, std::vector<Record>> records;  // by figure
   std::map<std::string, std::vector<GrowthFit>> fits;
 };
 
@@ -21,12 +21,12 @@ Kept run(const ExperimentOptions& options) {
   Kept kept;
   std::string figure;
   castin_real(options, {[&](const Figure& f) { figure = f.name; },
-                        [&](Row r, const Answer& answer) {
+                        [&](const Point&, Record r, const Answer& answer) {
                           answer(r);
-                          kept.rows[figure].push_back(r);
+                          kept.records[figure].push_back(r);
                           return r.lower;
                         },
-                        [&](const Row&, const GrowthFit& fit) {
+                        [&](const Point&, const Record&, const GrowthFit& fit) {
                           kept.fits[figure].push_back(fit);
                         },
                         [](const std::string&) {}});
@@ -57,21 +57,21 @@ TEST_P(CastinReal, IsTheDenseNormAtTheInputOfAttention) {
   const Model model = random_model(config, 5);
   const Kept kept =
       run({.threads = 1, .model = &model, .model_name = "m", .ids = ids});
-  ASSERT_EQ(kept.rows.size(), 2u);
-  for (const Row& row : kept.rows.at("castin-real, m")) {
-    if (row.n != 4 || row.parameters.at(0).second != 1) continue;
+  ASSERT_EQ(kept.records.size(), 2u);
+  for (const Record& r : kept.records.at("castin-real, m")) {
+    if (r.n != 4 || r.parameters.at("sample") != 1) continue;
     const auto first = ids.begin() + 4 * 2 + 4;
     const Matrix x =
         ForwardPass<double>(model, {.threads = 1})({first, first + 4})
-            .attention[*row.layer];
-    const LayerWeights layer = load_layer(model, *row.layer, MapName::attn);
+            .attention[*r.layer];
+    const LayerWeights layer = load_layer(model, *r.layer, MapName::attn);
     const double exact =
         dense_norm(dense_jacobian(layer.attention, {.mask = layer.mask}, x))
             .value;
     // the experiment's own pass is in f32
-    EXPECT_NEAR(*row.lower, exact, 1e-5 * exact) << *row.layer;
-    EXPECT_EQ(row.mask, layer.mask);
-    EXPECT_EQ(row.map, "attn");
+    EXPECT_NEAR(*r.lower, exact, 1e-5 * exact) << *r.layer;
+    EXPECT_EQ(r.mask, name_of(layer.mask));
+    EXPECT_EQ(r.map, "attn");
   }
 }
 
@@ -79,18 +79,18 @@ TEST_P(CastinReal, FitsWhatItMeasuredInEachLayer) {
   const Model model = random_model(config, 5);
   const Kept kept =
       run({.threads = 1, .model = &model, .model_name = "m", .ids = ids});
-  for (const auto& [figure, rows] : kept.rows) {
-    EXPECT_EQ(rows.size(), 2u * 7u * 4u);
+  for (const auto& [figure, records] : kept.records) {
+    EXPECT_EQ(records.size(), 2u * 7u * 4u);
     ASSERT_EQ(kept.fits.at(figure).size(), 2u) << figure;
     std::vector<GrowthPoint> first;
-    for (const Row& r : rows)
+    for (const Record& r : records)
       if (*r.layer == 0) first.push_back({r.n, *r.lower, 0.0});
     EXPECT_DOUBLE_EQ(kept.fits.at(figure)[0].exponent,
                      fit_growth(first)->exponent);
   }
   // other weights, other numbers
-  EXPECT_NE(kept.rows.begin()->second.front().lower,
-            kept.rows.rbegin()->second.front().lower);
+  EXPECT_NE(kept.records.begin()->second.front().lower,
+            kept.records.rbegin()->second.front().lower);
 }
 
 TEST_P(CastinReal, RefusesAModelWithoutEnoughText) {

@@ -9,17 +9,24 @@ namespace lipscope {
 namespace experiments_test {
 
 // the questions of an experiment, none of them answered
-std::vector<std::pair<std::string, Row>> questions(const Experiment& e,
-                                                   bool full) {
-  std::vector<std::pair<std::string, Row>> asked;
+struct Question {
+  std::string figure;
+  Point at;
+  Record record;
+};
+
+std::vector<Question> questions(const Experiment& e, bool full) {
+  std::vector<Question> asked;
   std::string figure;
   e.run({.full = full, .threads = 1},
         {[&](const Figure& f) { figure = f.name; },
-         [&](const Row& r, const Answer&) {
-           asked.emplace_back(figure, r);
+         [&](const Point& at, const Record& r, const Answer&) {
+           asked.push_back({figure, at, r});
            return std::optional<double>();
          },
-         [](const Row&, const GrowthFit&) { FAIL() << "a fit to nothing"; },
+         [](const Point&, const Record&, const GrowthFit&) {
+           FAIL() << "a fit to nothing";
+         },
          [](const std::string&) {}});
   return asked;
 }
@@ -28,14 +35,13 @@ TEST(Experiments, AskEachQuestionOnceAndSayWhatItIsAbout) {
   for (const Experiment& e : experiments())
     for (const bool full : {false, true}) {
       std::set<std::string> seen;
-      for (const auto& [figure, r] : questions(e, full)) {
+      for (const auto& [figure, at, r] : questions(e, full)) {
         std::string place =
-            fmt::format("{} | {} | {:.17g}", figure, r.series, r.x);
-        for (const auto& [name, value] : r.parameters)
-          place += fmt::format(" | {} {:.17g}", name, value);
+            fmt::format("{} | {} | {:.17g} | ", figure, at.series, at.x) +
+            r.parameters.dump();
         EXPECT_TRUE(seen.insert(place).second) << place << " stands twice";
         EXPECT_EQ(figure.rfind(e.name, 0), 0u) << figure;
-        EXPECT_FALSE(r.series.empty() || r.model.empty() || r.scope.empty())
+        EXPECT_FALSE(at.series.empty() || r.model.empty() || r.scope.empty())
             << place;
         // a constant is in a norm, and a value says what it is
         EXPECT_NE(r.norm.empty(), r.value_of.empty()) << place;

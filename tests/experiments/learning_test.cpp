@@ -88,14 +88,14 @@ TEST(Learning, UnigramLossIsWorkedByHand) {
               -(2 * std::log(2.0 / 6.0) + std::log(4.0 / 6.0)) / 3, 1e-15);
 }
 
-Notebook answering(std::vector<Row>& rows, const std::string& unless) {
+Notebook answering(std::vector<Record>& records) {
   return {[](const Figure&) {},
-          [&rows, unless](Row r, const Answer& answer) {
-            if (r.series != unless) answer(r);
-            rows.push_back(r);
+          [&records](const Point&, Record r, const Answer& answer) {
+            answer(r);
+            records.push_back(r);
             return r.lower;
           },
-          [](const Row&, const GrowthFit&) {}, silent};
+          [](const Point&, const Record&, const GrowthFit&) {}, silent};
 }
 
 TEST(TrainedModels, AnswersForEachModelWhateverTheThreads) {
@@ -104,41 +104,41 @@ TEST(TrainedModels, AnswersForEachModelWhateverTheThreads) {
                                        lesson(Mixer::lstm, 1e39)};
   for (const bool full : {false, true})
     for (const int threads : {1, 2}) {
-      std::vector<Row> rows;
-      const Notebook book = answering(rows, "");
+      std::vector<Record> records;
+      const Notebook book = answering(records);
       TrainedModels models(lessons, text, {.full = full, .threads = threads},
                            book);
       for (const std::size_t of : {0, 1})
-        models.ask(of,
+        models.ask(of, 1.0,
                    models.question(of, Quantity::loss, "loss", "the test text"),
-                   [](Row& r, const Learnt& l) { r.value = l.test_nll; });
-      ASSERT_EQ(rows.size(), 2u);
-      EXPECT_EQ(rows[0].value, learn(lessons[0], text, silent).test_nll);
-      EXPECT_TRUE(rows[0].converged);
-      EXPECT_EQ(rows[0].mixer, "dot");
-      EXPECT_EQ(rows[1].value, std::nullopt);
-      EXPECT_FALSE(rows[1].converged);
-      EXPECT_EQ(rows[1].details.front().first, "diverged_at_step");
+                   [](Record& r, const Learnt& l) { r.value = l.test_nll; });
+      ASSERT_EQ(records.size(), 2u);
+      EXPECT_EQ(records[0].value, learn(lessons[0], text, silent).test_nll);
+      EXPECT_TRUE(records[0].converged);
+      EXPECT_EQ(records[0].kind, "dot");
+      EXPECT_EQ(records[1].value, std::nullopt);
+      EXPECT_FALSE(records[1].converged);
+      EXPECT_TRUE(records[1].details.contains("diverged_at_step"));
     }
 }
 
-std::vector<Row> rows_of(void (*experiment)(const ExperimentOptions&,
-                                            const Notebook&)) {
-  std::vector<Row> rows;
+std::vector<Record> records_of(void (*experiment)(const ExperimentOptions&,
+                                                  const Notebook&)) {
+  std::vector<Record> records;
   experiment({.threads = 1,
               .text = generated_text(2000),
               .text_name = "text",
               .steps = 2},
-             answering(rows, ""));
-  return rows;
+             answering(records));
+  return records;
 }
 
 TEST(KimCharlm, HasACurveAndAnEndForEachModelAndDepth) {
   std::map<std::string, int> curves, ends;
-  for (const Row& r : rows_of(kim_charlm)) {
-    EXPECT_TRUE(r.value) << r.series;
+  for (const Record& r : records_of(kim_charlm)) {
+    EXPECT_TRUE(r.value) << r.kind;
     EXPECT_FALSE(r.lower || r.upper);
-    ++(r.scope == "the test text" ? ends : curves)[r.series];
+    ++(r.scope == "the test text" ? ends : curves)[r.kind];
   }
   for (const char* model :
        {"lstm", "dot", "l2-untied", "l2", "contractive-l2"}) {
@@ -150,14 +150,14 @@ TEST(KimCharlm, HasACurveAndAnEndForEachModelAndDepth) {
 // Two steps teach nothing: all are above the unigram loss, and it is said.
 TEST(KimStability, SaysWhoHasNotLearnt) {
   int models = 0, gradients = 0, unigram = 0;
-  for (const Row& r : rows_of(kim_stability)) {
-    ASSERT_TRUE(r.value) << r.series;
+  for (const Record& r : records_of(kim_stability)) {
+    ASSERT_TRUE(r.value) << r.kind;
     EXPECT_GT(*r.value, 0.0);
-    if (r.mixer == "unigram") {
+    if (r.kind == "unigram") {
       ++unigram;
       continue;
     }
-    EXPECT_FALSE(r.converged) << r.series;
+    EXPECT_FALSE(r.converged) << r.kind;
     ++(r.layer ? gradients : models);
   }
   EXPECT_EQ(models, 4 * 5);

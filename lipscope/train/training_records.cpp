@@ -1,4 +1,4 @@
-#include "lipscope/audit/training_records.h"
+#include "lipscope/train/training_records.h"
 
 #include <fmt/format.h>
 
@@ -7,11 +7,11 @@
 #include "lipscope/record/evidence.h"
 #include "lipscope/record/records.h"
 
-namespace lipscope::audit {
+namespace lipscope {
 namespace {
 
 using nlohmann::ordered_json;
-using Lines = Metrics::Lines;
+using Lines = std::vector<ordered_json>;
 
 const char* const losses = "losses";
 const char* const constants = "constants of attention";
@@ -107,7 +107,9 @@ ordered_json figure(const TrainingSubject& s, const char* name,
   return with_provenance(to_json(r));
 }
 
-Lines begin(const TrainingSubject& s) {
+}  // namespace
+
+Lines figure_lines(const TrainingSubject& s) {
   const std::string model = fmt::format(
       "A model of characters ({}, {} layers, width {}, context {})",
       name_of(s.model.mixer), s.model.layers, s.model.width, s.model.context);
@@ -143,7 +145,7 @@ Lines begin(const TrainingSubject& s) {
   return lines;
 }
 
-Lines evaluated(const TrainingSubject& s, const Evaluation& e) {
+Lines lines_of(const TrainingSubject& s, const Evaluation& e) {
   std::vector<Record> records = {
       loss(s, "train", "the batch of the step", e.step, e.train_nll,
            e.train_characters),
@@ -167,7 +169,7 @@ Lines evaluated(const TrainingSubject& s, const Evaluation& e) {
   return lines;
 }
 
-Lines ended(const TrainingSubject& s, const RunSummary& e) {
+Lines lines_of(const TrainingSubject& s, const RunSummary& e) {
   Record r =
       loss(s, "test", "the test text", e.steps, e.test_nll, e.test_characters);
   r.details.update(
@@ -175,18 +177,4 @@ Lines ended(const TrainingSubject& s, const RunSummary& e) {
   return {to_json(r)};
 }
 
-}  // namespace
-
-Metrics training_metrics(const TrainingSubject& s, const ShowLine& shown) {
-  return {.begin = [s] { return begin(s); },
-          .evaluated = [s](const Evaluation& e) { return evaluated(s, e); },
-          .ended = [s](const RunSummary& e) { return ended(s, e); },
-          .written =
-              [shown](const Lines& lines) {
-                if (shown)
-                  for (const ordered_json& line : lines) shown(line);
-                for (const ordered_json& line : lines) check_sides(line);
-              }};
-}
-
-}  // namespace lipscope::audit
+}  // namespace lipscope
