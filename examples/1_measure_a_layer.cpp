@@ -32,7 +32,7 @@ int main() {
       m.lower);
   fmt::print("and no direction exceeds {:.6g}, but for a chance of {:.0e}\n",
              *m.upper_whp, m.delta);
-  fmt::print("({}, {} steps, residual {:.1e})\n", m.lower_by, m.steps,
+  fmt::print("({}, {} steps, residual {:.1e})\n", name_of(m.lower_by), m.steps,
              m.residual);
 
   // the witness can be checked by anyone: ‖J v‖ for the unit direction v

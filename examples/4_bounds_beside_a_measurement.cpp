@@ -28,8 +28,8 @@ int main() {
   bool holds = true;
   for (const Bound& b : bounds(weights, {.n = x.rows(), .radius = radius})) {
     fmt::print("over the ball of radius {:.4g}, {}-norm: at most {:.6g} ({})\n",
-               radius, b.norm, b.value, b.name);
-    if (b.norm == "2") holds = holds && m.lower <= b.value;
+               radius, name_of(b.norm), b.value, b.name);
+    if (b.norm == Norm::two) holds = holds && m.lower <= b.value;
   }
   return holds ? 0 : 1;
 }

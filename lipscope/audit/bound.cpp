@@ -41,13 +41,12 @@ class Bounding final {
         records_(records),
         progress_(watch, static_cast<Index>(selection_.layers.size())) {
     const bool unlimited = unbounded(selection_.kind);
-    radius_ = o_.source.radius;
-    if (radius_.empty())
-      radius_ = subject_.model && kind_bounds(selection_.kind).add
-                    ? "ln"
-                    : "everywhere";
+    if (o_.source.radius)
+      radius_ = *o_.source.radius;
+    else if (subject_.model && kind_bounds(selection_.kind).add)
+      radius_ = Radius::norm_layer();
     refuse_what_is_unknown(unlimited);
-    witness_ = unlimited && radius_ == "everywhere" && attention();
+    witness_ = unlimited && radius_.is_everywhere() && attention();
     if (witness_) require_token_memory(lengths_, 1, subject_, selection_);
     records_.open();
   }
@@ -78,16 +77,17 @@ class Bounding final {
   }
 
   void refuse_what_is_unknown(bool unlimited) const {
-    const std::string kind = selection_.kind_name, norm = selection_.norm;
-    if (!attention() && norm != "2")
+    const std::string kind = selection_.kind_name;
+    const Norm norm = selection_.norm;
+    if (!attention() && norm != Norm::two)
       throw InputError(fmt::format(
           "--map {} --norm {}: layers and models are bounded in the 2-norm",
-          name_of(selection_.map), norm));
-    if (!attention() && radius_ != "ln" && norms_ahead())
+          name_of(selection_.map), name_of(norm)));
+    if (!attention() && !radius_.is_norm_layer() && norms_ahead())
       throw InputError(fmt::format(
           "--map {} --radius {}: what its attention reads has passed a norm "
           "layer; expected ln",
-          name_of(selection_.map), radius_));
+          name_of(selection_.map), name_of(radius_)));
     if (selection_.map == MapName::model && !norms_ahead() &&
         subject_.model->config.norm == NormPlace::none &&
         !lipschitz_everywhere(selection_.kind))
@@ -96,26 +96,27 @@ class Bounding final {
           "attention of its later layers reads",
           subject_.name, kind));
     const KindBounds& proved = kind_bounds(selection_.kind);
-    if (!proved.add && radius_ != "everywhere")
+    if (!proved.add && !radius_.is_everywhere())
       throw InputError(fmt::format(
           "--kind {} --radius {}: no bound over a ball is known, and over all "
           "inputs there is none; without --radius the inputs are shown at "
           "which it grows",
-          kind, radius_));
-    const bool known = norm == "2" || (norm == "token" && proved.token) ||
-                       (norm == "inf" && proved.inf) ||
-                       (norm == "inf" && unlimited && radius_ == "everywhere");
+          kind, name_of(radius_)));
+    const bool known =
+        norm == Norm::two || (norm == Norm::token && proved.token) ||
+        (norm == Norm::inf && proved.inf) ||
+        (norm == Norm::inf && unlimited && radius_.is_everywhere());
     if (!known)
       throw InputError(fmt::format(
           "--norm {} --kind {}: no bound is known; 2 has one for every kind "
           "but l2-untied, inf for l2, token for dot and l2",
-          norm, kind));
-    if (norm == "token" && unlimited && radius_ == "everywhere")
+          name_of(norm), kind));
+    if (norm == Norm::token && unlimited && radius_.is_everywhere())
       throw InputError(
           "--norm token: give --radius; dot-product attention has no bound "
           "over all inputs, and how it grows is shown in the norms 2 and inf");
     const Index least = *std::min_element(lengths_.begin(), lengths_.end());
-    if (unlimited && radius_ == "everywhere" && least < 3)
+    if (unlimited && radius_.is_everywhere() && least < 3)
       throw InputError(fmt::format(
           "--length {}: the inputs at which {} attention grows without bound "
           "have at least 3 tokens; give --radius for a bound at {}",
@@ -131,9 +132,9 @@ class Bounding final {
 
   // Around attention a radius is for layers without a norm ahead of it.
   TokenSet tokens(std::optional<Index> layer) const {
-    if (radius_ == "everywhere") return {};
+    if (radius_.is_everywhere()) return {};
     const bool ahead = !attention() && input_norm(subject_, layer).has_value();
-    if (ahead || (radius_ == "ln" && subject_.model))
+    if (ahead || (radius_.is_norm_layer() && subject_.model))
       return tokens_ahead(subject_, selection_.kind, layer);
     return tokens_within(radius_, subject_, layer);
   }
@@ -144,8 +145,8 @@ class Bounding final {
     r.layer = layer;
     r.head = head;
     r.n = n;
-    r.dtype = "f64";
-    r.parameters["radius"] = radius_parameter(radius_);
+    r.dtype = NumberFormat::f64;
+    r.parameters["radius"] = to_json(radius_);
     return r;
   }
 
@@ -156,14 +157,14 @@ class Bounding final {
 
   // the part of a record that a bound fills
   static void fill(Record& r, const Bound& b, const TokenSet& tokens) {
-    const bool ball = b.scope != "everywhere";
-    r.scope = ball ? "ball" : "everywhere";
+    const bool ball = !b.scope.is_everywhere();
+    r.scope = scope_of(b.scope);
     if (ball && tokens.radius > 0.0) r.radius_max = tokens.radius;
     r.parameters["bound"] = b.name;
     if (ball && tokens.norm) r.parameters["tokens"] = "after the norm layer";
     set_upper(r, b);
     r.details["citation"] = b.citation;
-    r.details["proved_norm"] = b.norm;
+    r.details["proved_norm"] = name_of(b.norm);
     r.details["proved_mask"] = b.mask;
   }
 
@@ -213,7 +214,7 @@ class Bounding final {
       const bool best = &b == &now.front();
       r.details["best"] = best;
       if (best) r.details["growth"] = regime.exponent;
-      if (best && selection_.kind == Kind::dot && selection_.norm == "2")
+      if (best && selection_.kind == Kind::dot && selection_.norm == Norm::two)
         r.details["regime"] = regime.name;
       r.seconds = seconds / static_cast<double>(now.size());
       add(r);
@@ -222,10 +223,10 @@ class Bounding final {
 
   InputError nothing_known() const {
     const bool rope = subject_.model && subject_.model->config.rope_theta;
-    return InputError(
-        fmt::format("{}: no bound is known for kind {}, norm {}{}",
-                    subject_.name, selection_.kind_name, selection_.norm,
-                    rope ? " with rotary positions" : ""));
+    return InputError(fmt::format(
+        "{}: no bound is known for kind {}, norm {}{}", subject_.name,
+        selection_.kind_name, name_of(selection_.norm),
+        rope ? " with rotary positions" : ""));
   }
 
   static nlohmann::ordered_json logs(const BlockParts& p, MapName map) {
@@ -312,15 +313,15 @@ class Bounding final {
     Record r = asked(layer, chosen, n);
     r.parameters["t"] = t;
     r.radius_max = x.rowwise().norm().maxCoeff();
-    r.scope = "input";
+    r.scope = Scope::input;
     if (records_.keep(r)) {
       ++found_;
       return;
     }
     const MapPtr<double> exact = maps_.make<double>(layer, chosen, 1);
-    if (selection_.norm == "inf") {
+    if (selection_.norm == Norm::inf) {
       r.lower = inf_norm(*exact->linearize(x), {.threads = o_.threads}).value;
-      r.lower_by = "row-sweep";
+      r.lower_by = NormMethod::row_sweep;
     } else {
       MeasureOptions how;
       how.threads = o_.threads;
@@ -343,7 +344,7 @@ class Bounding final {
   Maps maps_;
   Records& records_;
   Progress progress_;
-  std::string radius_;  // a number, "ln" or "everywhere"
+  Radius radius_ = Radius::everywhere();
   bool witness_ = false;
   Index found_ = 0;  // by --resume
 };

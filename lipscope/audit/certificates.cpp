@@ -30,7 +30,7 @@ bool reads_radius(const Selection& s) { return kind_bounds(s.kind).over_ball; }
 // in the token norm for attention alone.
 bool speaks_of_norm(const Selection& s) {
   const bool attention = s.map == MapName::attn || s.map == MapName::core;
-  return s.norm == "2" || (s.norm == "token" && attention);
+  return s.norm == Norm::two || (s.norm == Norm::token && attention);
 }
 
 }  // namespace
@@ -49,11 +49,11 @@ Certificates::Certificates(const Subject& subject, const Selection& selection,
         "all",
         which));
   const bool rope = subject.model && subject.model->config.rope_theta;
-  if (selection.kind != Kind::dot || rope || selection.norm != "2")
+  if (selection.kind != Kind::dot || rope || selection.norm != Norm::two)
     throw InputError(fmt::format(
         "--certificate {}: there is none for kind {}, norm {}{}; it is for "
         "dot-product attention without rotary positions, in the 2-norm",
-        which, selection.kind_name, selection.norm,
+        which, selection.kind_name, name_of(selection.norm),
         rope ? " and rotary positions" : ""));
 }
 
@@ -71,7 +71,7 @@ void Certificates::prepare(std::optional<Index> layer,
 
 Certificates::Found Certificates::found_at(const LayerCertificates& made,
                                            const Matrix& x) const {
-  if (selection_.norm != "2") {
+  if (selection_.norm != Norm::two) {
     const std::optional<Bound> bound = made.over_ball(x, selection_.norm);
     return bound ? Found{*bound} : Found{};
   }

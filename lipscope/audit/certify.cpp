@@ -139,13 +139,13 @@ class Certifying final {
     r.map = "model";
     r.kind = name_of(description_.config.mixer);
     r.mask = "causal";
-    r.norm = "2";
+    r.norm = Norm::two;
     r.quantity = Quantity::distance;
     r.lower_is = Evidence::proved;
     r.upper_is = Evidence::found;
     r.d = description_.config.width;
-    r.scope = "input";
-    r.dtype = "f64";
+    r.scope = Scope::input;
+    r.dtype = NumberFormat::f64;
     r.seed = o_.attack.seed;
     r.parameters = {
         {"distance", "nearest change of the prediction"},
@@ -157,7 +157,7 @@ class Certifying final {
         {"restarts", o_.attack.restarts},
         {"iterations", o_.attack.iterations}};
     if (!certifier.bound().empty())
-      r.lower_by = "deviation(" + certifier.bound() + ")";
+      r.lower_by = KnownBy::deviation(certifier.bound());
     return r;
   }
 
@@ -185,7 +185,7 @@ class Certifying final {
     }
     if (how.targets > 0) r.converged = found.attack.has_value();
     if (found.attack) {
-      set_upper(r, found.attack->distance, "attack");
+      set_upper(r, found.attack->distance, Procedure::attack);
       r.steps = found.attack->evaluations;
       r.details["becomes"] = character(found.attack->character);
     }

@@ -92,11 +92,11 @@ Inputs::Inputs(const SourceOptions& o, const Subject& subject,
     throw InputError(
         "--text and --ids are for models; a layer by itself reads tokens of "
         "numbers: --input X.npy or --length N");
-  if ((text || !o.input.empty()) && !o.radius.empty())
+  if ((text || !o.input.empty()) && o.radius)
     throw InputError("--radius: the tokens are given, not made");
   const bool attention =
       selection.map == MapName::core || selection.map == MapName::attn;
-  if (subject.model && !attention && (!o.input.empty() || !o.radius.empty()))
+  if (subject.model && !attention && (!o.input.empty() || o.radius))
     throw InputError(fmt::format(
         "--map {}: its input comes from tokens; give --text or --ids",
         name_of(selection.map)));
@@ -106,11 +106,10 @@ Inputs::Inputs(const SourceOptions& o, const Subject& subject,
     input_.from = "file", input_.name = o.input;
   } else if (subject.layer && o.lengths.empty() &&
              subject.layer->x.size() > 0) {
-    if (!o.radius.empty())
-      throw InputError("--radius: the tokens are given, not made");
+    if (o.radius) throw InputError("--radius: the tokens are given, not made");
     use_given(subject.layer->x, subject.name + ": tensor \"x\"");
     input_.from = "tensor", input_.name = subject.name;
-  } else if (subject.model && o.radius.empty()) {
+  } else if (subject.model && !o.radius) {
     use_ids(o);
   } else {
     use_gaussian(o);
@@ -133,6 +132,8 @@ void Inputs::use_given(Matrix x, const std::string& where) {
 void Inputs::use_ids(const SourceOptions& o) {
   const Model& model = *subject_.model;
   require_whole(model);
+  require(o.dtype == NumberFormat::f32 || o.dtype == NumberFormat::f64,
+          "inputs: a pass in {}, expected f32 or f64", name_of(o.dtype));
   dtype_ = o.dtype;
   if (!o.text.empty() || !o.ids.empty()) {
     input_.from = o.text.empty() ? "ids" : "text";
@@ -178,10 +179,10 @@ void Inputs::use_gaussian(const SourceOptions& o) {
   gaussian_ = true;
   input_.from = "gaussian";
   for (const std::optional<Index>& layer : selection_.layers) {
-    if (o.radius.empty())
+    if (!o.radius)
       radii_.push_back(std::nullopt);
     else
-      radii_.push_back(tokens_within(o.radius, subject_, layer).radius);
+      radii_.push_back(tokens_within(*o.radius, subject_, layer).radius);
   }
 }
 
@@ -219,8 +220,8 @@ std::vector<Matrix> Inputs::at(const Group& group) {
       inputs.push_back(std::move(x));
     }
   } else {
-    inputs = dtype_ == "f64" ? through_model(group, passes_f64_)
-                             : through_model(group, passes_f32_);
+    inputs = dtype_ == NumberFormat::f64 ? through_model(group, passes_f64_)
+                                         : through_model(group, passes_f32_);
   }
   return inputs;
 }
@@ -292,7 +293,7 @@ std::vector<Matrix> Inputs::through_model(const Group& group,
     if (!x.allFinite())
       throw RunError(
           fmt::format("{}: the input of layer {} is not finite in {}",
-                      subject_.name, l, dtype_));
+                      subject_.name, l, name_of(dtype_)));
     inputs.push_back(x.template cast<double>());
   }
   return inputs;

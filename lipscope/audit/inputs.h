@@ -65,7 +65,7 @@ class Inputs {
   const std::string& note() const { return note_; }
 
   /// How the inputs were made: f64 as they are, or by a pass in f32 or f64.
-  const std::string& dtype() const { return dtype_; }
+  NumberFormat dtype() const { return dtype_; }
 
  private:
   void use_given(Matrix x, const std::string& where);
@@ -83,7 +83,7 @@ class Inputs {
   int threads_;
   std::uint64_t seed_;
   RecordInput input_;  // what all sequences have in common
-  std::string dtype_ = "f64";
+  NumberFormat dtype_ = NumberFormat::f64;
   std::string note_;
   std::vector<Group> groups_;
 

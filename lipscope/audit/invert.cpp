@@ -14,6 +14,7 @@
 #include "lipscope/core/errors.h"
 #include "lipscope/io/npy.h"
 #include "lipscope/record/evidence.h"
+#include "lipscope/theory/kim21.h"
 
 namespace lipscope::audit {
 namespace {
@@ -144,9 +145,9 @@ class Inverting final {
     const double divisor =
         static_cast<const ContractiveL2<double>&>(map(layer)).bound(n).value();
     result.divisor = divisor;
-    if (selection_.norm == "inf") {
+    if (selection_.norm == Norm::inf) {
       result.lipschitz = 1.0;
-      result.by = "kim21_inf";
+      result.by = kim21_inf_statement.name;
     } else if (result.lipschitz) {
       result.lipschitz = well_above(*result.lipschitz / divisor);
     }
@@ -159,18 +160,18 @@ class Inverting final {
     r.quantity = Quantity::reconstruction_error;
     r.kind = o_.source.kind;
     r.layer = selection_.layers[layer];
-    r.scope = "input";
+    r.scope = Scope::input;
     r.parameters.update({{"scale", o_.scale},
                          {"depth", o_.depth},
                          {"tolerance", o_.invert.tolerance},
                          {"max_iterations", o_.invert.max_iterations},
                          {"given", o_.source.input.empty() ? "X" : "Y"},
-                         {"dtype_of_the_pass", inputs_.dtype()}});
+                         {"dtype_of_the_pass", name_of(inputs_.dtype())}});
     if (o_.log_det)
       r.parameters.update(
           {{"probes", o_.series.probes}, {"truncation", o_.series.truncation}});
     r = inputs_.with_tokens(std::move(r), group, i, layer);
-    r.dtype = "f64";
+    r.dtype = NumberFormat::f64;
     return r;
   }
 
@@ -211,14 +212,14 @@ class Inverting final {
       const double error = sequence_norm(found.x - given, selection_.norm);
       if (std::isfinite(error)) {
         r.lower = error;
-        r.lower_by = "reconstruction";
+        r.lower_by = Procedure::reconstruction;
       }
     }
     if (found.error_bound) {
       // the X that was given is the preimage of Y before it was rounded
       r.upper = truth ? well_above(*found.error_bound + *found.rounding)
                       : *found.error_bound;
-      r.upper_by = "a-posteriori";
+      r.upper_by = Procedure::a_posteriori;
     }
     const Matrix back = forward(blocks, found.x);
     const double residual = sequence_norm(back - y, selection_.norm);
@@ -273,7 +274,7 @@ class Inverting final {
       throw InputError(fmt::format(
           "--log-det: no contraction is proved for kind {} with --scale {} in "
           "norm {}; contractive-l2 has one in norm inf",
-          o_.source.kind, o_.scale, selection_.norm));
+          o_.source.kind, o_.scale, name_of(selection_.norm)));
     LogDet sum;
     double dense = 0.0, squares = 0.0;
     const bool small = found.x.size() <= dense_unknowns;

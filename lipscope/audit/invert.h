@@ -17,7 +17,7 @@ struct InvertRequest {
   /// `kind` may be "contractive-l2" as well, which "auto" means here; `input`
   /// is Y. Without it X is made, and the result is compared with X.
   SourceOptions source;
-  SelectionOptions selection{.norm = "inf"};
+  SelectionOptions selection{.norm = Norm::inf};
   double scale = 0.5;  ///< c
   Index depth = 1;     ///< blocks one after the other, all with these weights
   InvertOptions invert;

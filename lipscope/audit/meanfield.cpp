@@ -47,7 +47,7 @@ Selection select_measures(const MeanfieldRequest& o, const Subject& subject) {
   if (subject.layer && subject.layer->position.size() > 0 &&
       o.selection.mask == "auto")
     s.mask = Mask::causal;
-  s.norm = s.mask == Mask::causal ? "d2" : "w2";
+  s.norm = s.mask == Mask::causal ? Norm::d2 : Norm::w2;
   return s;
 }
 
@@ -159,7 +159,7 @@ class Meanfield final {
     Record r = new_record("meanfield", subject_, selection_, o_.source.seed);
     r.layer = selection_.layers[l];
     r.head = head;
-    r.scope = "input";
+    r.scope = Scope::input;
     if (subject_.layer) {
       const Vector &mass = subject_.layer->mass, &s = subject_.layer->position;
       if (mass.size() > 0)
@@ -210,8 +210,8 @@ class Meanfield final {
         bounds_of(maps_, selection_, at.layer, at.head, at.mu.n(), {R, {}});
     // in theory/ a bound in d2 is one in w2 with the mask causal
     for (const Bound& b : all)
-      if (b.norm == "w2") r.details["bounds_log10"][b.name] = b.log10;
-    if (const std::optional<Bound> best = best_bound(all, "w2"))
+      if (b.norm == Norm::w2) r.details["bounds_log10"][b.name] = b.log10;
+    if (const std::optional<Bound> best = best_bound(all, Norm::w2))
       lower_upper(r, *best);
   }
 
@@ -237,8 +237,8 @@ class Meanfield final {
       const LocalConstant& c = found(at);
       set_measured(r, c.splits() ? c.splitting : c.moving);
       r.upper = r.upper_log10 = std::nullopt;
-      r.upper_by = "";
-      if (c.upper()) set_upper(r, *c.upper(), "dense-gram");
+      r.upper_by = {};
+      if (c.upper()) set_upper(r, *c.upper(), NormMethod::dense_gram);
       r.upper_whp = c.upper_whp();
       r.converged = c.converged;
       r.details["wins"] = c.splits() ? "split" : "move";
@@ -289,7 +289,7 @@ class Meanfield final {
           cut ? parted(at.mu, c.token, g, step)
               : moved(at.mu, c.displacement, step / longest(c.displacement)));
       r.lower = t.lower;
-      r.lower_by = "exact-transport";
+      r.lower_by = Procedure::exact_transport;
       r.converged = t.relative_gap <= small_gap;
       r.details["ratio"] = t.value;
       r.details["by_the_formula"] = cut ? c.splitting.lower : c.moving.lower;
@@ -312,7 +312,7 @@ class Meanfield final {
       const LocalConstant c =
           local_constant(at.weights, at.options, w.measure, o_.solver);
       r.lower = splitting ? c.lower() : c.moving.lower;
-      r.lower_by = "ascent, " + c.moving.lower_by;
+      r.lower_by = KnownBy(c.moving.lower_by).at("ascent");
       r.residual = c.moving.residual;
       r.details["at_the_start"] = w.start;
       r.details["evaluations"] = w.evaluations;

@@ -28,7 +28,7 @@ MeanfieldQuestions meanfield_questions(const Record& at,
     Record r = of(change);
     r.delta.reset();
     r.parameters["step"] = o.step;
-    r.scope = "ball";
+    r.scope = Scope::ball;
     asked.actual.push_back(std::move(r));
   }
   for (const char* change : {"move", "split"}) {
@@ -38,7 +38,7 @@ MeanfieldQuestions meanfield_questions(const Record& at,
     r.parameters["optimise"] = o.move_atoms ? "masses, atoms" : "masses";
     r.parameters["restarts"] = o.restarts;
     if (o.move_atoms) r.parameters["move_atoms"] = *o.move_atoms;
-    r.scope = "ball";
+    r.scope = Scope::ball;
     asked.optimised.push_back(std::move(r));
   }
   return asked;

@@ -34,7 +34,7 @@ namespace {
 Record record_of(const MeasureRequest& o, const Subject& subject,
                  const Selection& s) {
   Record r = new_record("measure", subject, s, o.source.seed);
-  r.scope = "input";
+  r.scope = Scope::input;
   if (o.tokens) r.parameters["tokens"] = true;
   if (o.certificate != "auto") r.parameters["certificate"] = o.certificate;
   return r;
@@ -62,10 +62,10 @@ class Measuring final {
           fmt::format("--save-direction and --save-input take one "
                       "measurement; these are {}",
                       total()));
-    if (o_.tokens && selection_.norm != "2")
+    if (o_.tokens && selection_.norm != Norm::two)
       throw InputError(fmt::format(
           "--tokens: shares are squares, of the 2-norm; this is norm {}",
-          selection_.norm));
+          name_of(selection_.norm)));
     o_.solver.seed = o_.source.seed;
     o_.solver.memory = o_.memory;
     for (const Group& group : inputs_.groups())
@@ -157,7 +157,7 @@ class Measuring final {
                                      i, layer);
       r.layer = part.layer;
       r.head = part.head;
-      if (selection_.norm == "2") set_solver(o_.solver, r);
+      if (selection_.norm == Norm::two) set_solver(o_.solver, r);
       // they are among the details
       if (o_.tokens && inputs_.has_words())
         r.parameters["words_sha256"] = fingerprint(inputs_.words(group, i));
@@ -192,7 +192,8 @@ class Measuring final {
   void prepare(const Job& job) {
     if (!maps_.keeps_layers() && job.part.layer != layer_made_) made_.clear();
     layer_made_ = job.part.layer;
-    const bool alone = selection_.norm != "2";  // a sequence at a time, in f64
+    const bool alone =
+        selection_.norm != Norm::two;  // a sequence at a time, in f64
     const Index count = alone ? 1 : job.count();
     MadeMaps& made = made_[{job.part, count}];
     if (!made.witness) {
@@ -269,13 +270,13 @@ class Measuring final {
                 const std::string& doing, bool& cut) {
     const Index n = job.group.n, count = job.count();
     std::vector<Vector> directions;
-    if (selection_.norm != "2") {
+    if (selection_.norm != Norm::two) {
       const Map<double>& f = *made_.at({job.part, 1}).witness;
       for (Index i = 0; i < count; ++i) {
         const Matrix x = job.x->middleRows(i * n, n);
         const OperatorPtr<double> j = f.linearize(x);
         directions.push_back(
-            selection_.norm == "inf"
+            selection_.norm == Norm::inf
                 ? set_measured(records[i],
                                inf_norm(*j, {.threads = o_.solver.threads}))
                 : set_measured(
@@ -340,7 +341,7 @@ class Measuring final {
   void finish() {
     Record of = record_of(o_, subject_, selection_);
     of.dtype = inputs_.dtype();
-    if (selection_.norm == "2") set_solver(o_.solver, of);
+    if (selection_.norm == Norm::two) set_solver(o_.solver, of);
     growth_.write(of, records_);
   }
 

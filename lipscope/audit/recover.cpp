@@ -47,7 +47,7 @@ class Recovering final {
       characters_.push_back(tokenizer_.decode(std::span(&i, 1)));
     require_no_norms(model_);
     require_complete(model_);
-    o_.invert.norm = "inf";
+    o_.invert.norm = Norm::inf;
     records_.open();
   }
 
@@ -132,7 +132,7 @@ class Recovering final {
       if (!p.y.allFinite())
         throw RunError(
             fmt::format("{}: the activations are not finite", o_.source.model));
-      if (o_.trained.activations == "f32")
+      if (o_.trained.activations == NumberFormat::f32)
         p.y = p.y.cast<float>().cast<double>().eval();
       one(std::exchange(p, {}));
     }
@@ -155,15 +155,16 @@ class Recovering final {
     r.n = n;
     r.d = model_.config.width;
     r.input = std::move(input);
-    r.scope = "input";
-    r.dtype = "f64";
+    r.scope = Scope::input;
+    r.dtype = NumberFormat::f64;
     r.parameters = {{"of", "model"},
                     {"config_sha256", fingerprint(model_.config)},
                     {"characters_sha256", fingerprint(characters_)},
                     {"tolerance", o_.invert.tolerance},
                     {"max_iterations", o_.invert.max_iterations},
                     {"given", r.input->from == "file" ? "Y" : "X"}};
-    if (o_.trained.activations == "f32") r.parameters["activations"] = "f32";
+    if (o_.trained.activations == NumberFormat::f32)
+      r.parameters["activations"] = name_of(NumberFormat::f32);
     if (o_.trained.given_error)
       r.parameters["given_error"] = *o_.trained.given_error;
     return r;
@@ -196,13 +197,13 @@ class Recovering final {
     if (options.given_error > 0) r.details["given_error"] = options.given_error;
     if (bound) {
       r.upper = *bound;
-      r.upper_by = "a-posteriori";
+      r.upper_by = Procedure::a_posteriori;
     }
     if (!p.ids.empty()) {
       const double error = sequence_norm(found.x - p.x, o_.invert.norm);
       if (std::isfinite(error)) {
         r.lower = error;
-        r.lower_by = "reconstruction";
+        r.lower_by = Procedure::reconstruction;
       }
       Index right = 0;
       for (std::size_t i = 0; i < p.ids.size(); ++i)

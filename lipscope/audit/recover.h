@@ -13,7 +13,8 @@ namespace lipscope::audit {
 
 /// What only trained folders are asked.
 struct TrainedOptions {
-  std::string activations = "f64";  ///< as they are, or "f32": rounded first
+  /// f64: as they are; f32: rounded first.
+  NumberFormat activations = NumberFormat::f64;
   /// How far Y may be from the exact activations; what storing it may have
   /// done, if nothing is said.
   std::optional<double> given_error = {};

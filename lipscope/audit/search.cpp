@@ -19,13 +19,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-JacobianNorm parse_norm(const std::string& name) {
-  for (const JacobianNorm norm :
-       {JacobianNorm::two, JacobianNorm::inf, JacobianNorm::token})
-    if (name == name_of(norm)) return norm;
-  throw InputError(fmt::format("--norm {}: expected 2, inf or token", name));
-}
-
 // where the tokens of a layer are, for those who search and for those who bound
 struct Tokens {
   Region region;
@@ -34,16 +27,16 @@ struct Tokens {
 
 Tokens tokens_for(const SearchRequest& o, const Subject& subject, Kind kind,
                   std::optional<Index> layer) {
-  const std::string& radius = o.source.radius;
-  const bool ahead = radius.empty() && subject.model;
-  if (!ahead && (radius.empty() || radius == "everywhere")) {
+  const std::optional<Radius>& radius = o.source.radius;
+  const bool ahead = !radius && subject.model;
+  if (!ahead && (!radius || radius->is_everywhere())) {
     if (!lipschitz_everywhere(kind))
       throw InputError(fmt::format(
           "kind {} is not Lipschitz everywhere, give --radius", name_of(kind)));
     return {everywhere(), {}};
   }
   const TokenSet set = ahead ? tokens_ahead(subject, kind, layer)
-                             : tokens_within(radius, subject, layer);
+                             : tokens_within(*radius, subject, layer);
   if (set.radius == 0.0) return {everywhere(), {}};
   return {set.norm ? after_norm(*set.norm) : ball(set.radius), set};
 }
@@ -69,7 +62,7 @@ class Searching final {
     require_token_memory(lengths_, 1, subject_, selection_);
     for (const Index n : lengths_)
       require_weight_memory(n, subject_, selection_, 0);
-    o_.search.norm = parse_norm(selection_.norm);
+    o_.search.norm = selection_.norm;
     o_.search.seed = o_.source.seed;
     // all radii, before hours are spent on the first
     for (const std::optional<Index>& layer : selection_.layers)
@@ -137,13 +130,14 @@ class Searching final {
     r.n = n;
     const bool bounded = tokens.region.bounded();
     if (bounded) r.radius_max = tokens.set.radius;
-    r.scope = tokens.set.norm ? "norm layer" : bounded ? "ball" : "everywhere";
-    r.dtype = "f64";
+    r.scope = tokens.set.norm ? Scope::norm_layer
+              : bounded       ? Scope::ball
+                              : Scope::everywhere;
+    r.dtype = NumberFormat::f64;
     r.parameters.update({{"restarts", o_.search.restarts},
                          {"max_evaluations", o_.search.max_evaluations},
                          {"of", "best"}});
-    if (!o_.source.radius.empty())
-      r.parameters["radius"] = radius_parameter(o_.source.radius);
+    if (o_.source.radius) r.parameters["radius"] = to_json(*o_.source.radius);
     return r;
   }
 
@@ -233,9 +227,9 @@ class Searching final {
   void answer(Record& r, const Found& found, const std::optional<Bound>& above,
               const std::string& region) const {
     r.lower = found.value;
-    r.lower_by =
-        found.start + (found.climbed ? " + ascent, " : ", ") + found.value_by;
-    if (selection_.norm == "2") r.residual = found.residual;
+    r.lower_by = KnownBy(found.value_by)
+                     .at(found.start + (found.climbed ? " + ascent" : ""));
+    if (selection_.norm == Norm::two) r.residual = found.residual;
     r.steps = found.evaluations;
     r.converged = found.converged;
     const Vector lengths = found.x.rowwise().norm();
@@ -245,7 +239,7 @@ class Searching final {
                  {"input_radius", lengths.maxCoeff()}};
     if (!above) return;
     set_upper(r, *above);
-    r.details["upper_scope"] = above->scope;
+    r.details["upper_scope"] = name_of(above->scope);
     if (r.upper && found.value > 0.0)
       r.details["ratio"] = *r.upper / found.value;
   }

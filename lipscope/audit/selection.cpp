@@ -95,9 +95,6 @@ Selection select(const SelectionOptions& o, const SourceOptions& source,
                                  "padding and sliding-window masks are not "
                                  "supported")));
 
-  if (o.norm != "2" && o.norm != "inf" && o.norm != "token")
-    throw InputError(
-        fmt::format("--norm {}: expected 2, inf or token", o.norm));
   s.norm = o.norm;
 
   s.layers = {std::nullopt};

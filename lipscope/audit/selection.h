@@ -6,6 +6,7 @@
 
 #include "lipscope/audit/subject.h"
 #include "lipscope/model/layer.h"
+#include "lipscope/operators/norm.h"
 
 namespace lipscope::audit {
 
@@ -15,7 +16,7 @@ struct SelectionOptions {
   std::string layers = "all";
   std::string heads = "all";
   std::string mask = "auto";
-  std::string norm = "2";
+  Norm norm = Norm::two;
   bool norms = true;  ///< whether the command has a choice of norms
 };
 
@@ -26,7 +27,7 @@ struct Selection {
   std::string kind_name = "dot";  ///< also "contractive-l2", a model's own
   CosineScales cosine;
   Mask mask = Mask::none;
-  std::string norm;  ///< "2", "inf" or "token"
+  Norm norm = Norm::two;
   /// Each is measured by itself; no number means a lone layer, or the model.
   std::vector<std::optional<Index>> layers;
   /// Each is measured by itself; no number means all heads together.

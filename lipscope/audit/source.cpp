@@ -37,11 +37,6 @@ std::vector<std::string> split(const std::string& text, char by) {
   return parts;
 }
 
-nlohmann::ordered_json radius_parameter(const std::string& radius) {
-  if (radius == "ln" || radius == "everywhere") return radius;
-  return parse_number<double>(radius, "--radius");
-}
-
 Kind parse_kind(const std::string& name) {
   if (name == "auto") return Kind::dot;
   for (const Kind kind : all_kinds)

@@ -1,10 +1,12 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lipscope/attention/multi_head.h"
+#include "lipscope/audit/radius.h"
+#include "lipscope/io/number_format.h"
 
 namespace lipscope::audit {
 
@@ -17,18 +19,17 @@ struct SourceOptions {
   std::string kind = "auto";  ///< "auto": the model's own; of a layer, dot
   CosineScales cosine;        ///< of kind cosine
 
-  std::string input;          ///< X.npy
-  std::string text, ids;      ///< files, for a model
-  std::string lengths;        ///< "2:100:2" or "8,32,128"
-  Index samples = 0;          ///< of each length; 0: 10 of a text, 1 otherwise
-  Index offset = 0;           ///< tokens of the text that are skipped
-  std::string radius;         ///< of generated tokens: a number, or "ln"
-  std::string dtype = "f32";  ///< of the pass through a model
+  std::string input;      ///< X.npy
+  std::string text, ids;  ///< files, for a model
+  std::string lengths;    ///< "2:100:2" or "8,32,128"
+  Index samples = 0;      ///< of each length; 0: 10 of a text, 1 otherwise
+  Index offset = 0;       ///< tokens of the text that are skipped
+  /// Of generated tokens, or of all that a bound or a search speaks of.
+  std::optional<Radius> radius;
+  /// Of the pass through a model: f32 or f64.
+  NumberFormat dtype = NumberFormat::f32;
   std::uint64_t seed = 0;
 };
-
-/// What --radius says, for the key of a record: a number, or a word.
-nlohmann::ordered_json radius_parameter(const std::string& radius);
 
 /// "a:b:s" (b left out), "a:b", or "a,b,c", as positive integers.
 std::vector<Index> parse_lengths(const std::string& text);

@@ -2,16 +2,15 @@
 
 #include "lipscope/attention/kinds.h"
 #include "lipscope/core/errors.h"
-#include "lipscope/core/number_text.h"
 #include "lipscope/theory/layer_bounds.h"
 
 namespace lipscope::audit {
 
 bool lipschitz_everywhere(Kind kind) { return kind_of(kind).lipschitz; }
 
-TokenSet tokens_within(const std::string& radius, const Subject& subject,
+TokenSet tokens_within(const Radius& radius, const Subject& subject,
                        std::optional<Index> layer) {
-  if (radius == "ln") {
+  if (radius.is_norm_layer()) {
     const std::optional<NormWeights> norm = input_norm(subject, layer);
     if (!norm && subject.layer)
       throw InputError(
@@ -25,17 +24,16 @@ TokenSet tokens_within(const std::string& radius, const Subject& subject,
           subject.name, layer.value_or(0)));
     return {norm_layer_radius(*norm), norm};
   }
-  const std::optional<double> R = finite_number_in(radius);
-  if (!R || *R <= 0.0)
-    throw InputError(fmt::format(
-        "--radius {}: expected a finite number above 0, or ln", radius));
-  return {*R, {}};
+  if (radius.is_everywhere())
+    throw InputError(
+        "--radius everywhere: expected a finite number above 0, or ln");
+  return {radius.value(), {}};
 }
 
 TokenSet tokens_ahead(const Subject& subject, Kind kind,
                       std::optional<Index> layer) {
   if (lipschitz_everywhere(kind) && !input_norm(subject, layer)) return {};
-  return tokens_within("ln", subject, layer);
+  return tokens_within(Radius::norm_layer(), subject, layer);
 }
 
 std::vector<Bound> bounds_of(Maps& maps, const Selection& selection,

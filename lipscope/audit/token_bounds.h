@@ -11,10 +11,10 @@
 /// What the theory says from above of the attention of a selected layer.
 namespace lipscope::audit {
 
-/// Where --radius says that tokens are: in a ball, or ("ln") what the norm
-/// layer ahead of this layer's attention lets through. InputError for what is
-/// no radius, and for "ln" where there is no norm layer.
-TokenSet tokens_within(const std::string& radius, const Subject& subject,
+/// Where the radius says that tokens are: in a ball, or what the norm layer
+/// ahead of this layer's attention lets through. InputError where there is no
+/// such layer, and for a radius that is everywhere.
+TokenSet tokens_within(const Radius& radius, const Subject& subject,
                        std::optional<Index> layer);
 
 /// What reaches the attention of a model's layer if nothing is said: what the

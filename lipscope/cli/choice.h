@@ -21,6 +21,20 @@ CLI::Option* only(CLI::Option* option,
 /// judge.
 CLI::Option* offer(CLI::Option* option, std::vector<std::string> words);
 
+/// An option whose word `parse` turns into the value, given the word and the
+/// name of the option; what parse throws comes out of CLI::App::parse. `value`
+/// must outlive the app.
+template <class Value, class Parse>
+CLI::Option* add_parsed(CLI::App& app, const std::string& name, Value& value,
+                        const Parse& parse, const std::string& description) {
+  return app.add_option_function<std::string>(
+      name,
+      [&value, parse, name](const std::string& word) {
+        value = parse(word, name);
+      },
+      description);
+}
+
 /// The words of an option that has such a list, in its order.
 std::vector<std::string> words_of(const CLI::Option& option);
 

@@ -42,9 +42,9 @@ void declare_trained(CLI::App& app, audit::TrainedOptions& o) {
       ->type_name("FILE")
       ->group("Output");
   auto* activations =
-      app.add_option("--activations", o.activations,
-                     "of a trained folder: f64, or rounded to f32")
-          ->capture_default_str()
+      add_parsed(app, "--activations", o.activations, parse_number_format,
+                 "of a trained folder: f64, or rounded to f32")
+          ->default_str(name_of(o.activations))
           ->group("Output");
   only(activations, {"f64", "f32"});
 }

@@ -180,6 +180,8 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     return say(app, e, words);
+  } catch (const lipscope::InputError& e) {
+    return fail(2, e.what());
   }
 
   try {

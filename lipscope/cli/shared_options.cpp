@@ -79,10 +79,10 @@ void declare_token_set(CLI::App& app, audit::SourceOptions& o) {
                  "[default: 128]")
       ->type_name("N")
       ->group(group);
-  app.add_option("--radius", o.radius,
-                 "largest norm of a token: a number; ln: what the norm layer "
-                 "before the attention allows [default for a model]; "
-                 "everywhere: no limit [default for a layer]")
+  add_parsed(app, "--radius", o.radius, audit::parse_radius,
+             "largest norm of a token: a number; ln: what the norm layer "
+             "before the attention allows [default for a model]; "
+             "everywhere: no limit [default for a layer]")
       ->type_name("R")
       ->group(group);
 }
@@ -124,17 +124,16 @@ void declare_source(CLI::App& app, audit::SourceOptions& o) {
       ->transform(whole_number(0, Index{1} << 40))
       ->capture_default_str()
       ->group(group);
-  app.add_option("--radius", o.radius,
-                 "make Gaussian tokens, the longest of this norm; ln: the "
-                 "largest norm that the layer norm allows")
+  add_parsed(app, "--radius", o.radius, audit::parse_radius,
+             "make Gaussian tokens, the longest of this norm; ln: the "
+             "largest norm that the layer norm allows")
       ->type_name("R")
       ->group(group);
   auto* dtype =
-      app.add_option(
-             "--dtype", o.dtype,
-             "f32 or f64: precision of the pass that computes a model's "
-             "inputs; results are computed in f64 in both cases")
-          ->capture_default_str()
+      add_parsed(app, "--dtype", o.dtype, parse_number_format,
+                 "f32 or f64: precision of the pass that computes a model's "
+                 "inputs; results are computed in f64 in both cases")
+          ->default_str(name_of(o.dtype))
           ->group(group);
   only(dtype, {"f32", "f64"});
 }
@@ -171,10 +170,10 @@ void declare_selection(CLI::App& app, audit::SelectionOptions& o) {
           ->group(group);
   offer(mask, {"auto", "none", "causal"});
   if (!o.norms) return;
-  auto* norm = app.add_option("--norm", o.norm,
-                              "2: 2-norm of the whole sequence; inf: its "
-                              "largest entry; token: its longest token")
-                   ->capture_default_str()
+  auto* norm = add_parsed(app, "--norm", o.norm, parse_norm,
+                          "2: 2-norm of the whole sequence; inf: its "
+                          "largest entry; token: its longest token")
+                   ->default_str(name_of(o.norm))
                    ->group(group);
   offer(norm, {"2", "inf", "token"});
 }

@@ -312,7 +312,8 @@ void print_promise(const audit::Trained& t) {
       "certified constant at most {:.6g} (promised {:.6g}): input of layer 0 "
       "-> logits, 2-norm, causal, up to {} characters, {}, of the best "
       "weights; embedded characters are at most {:.4g} long\n",
-      c.certified, c.limit, t.model.context, c.scope, c.longest_token));
+      c.certified, c.limit, t.model.context, name_of(c.scope),
+      c.longest_token));
 }
 
 // before the work begins

@@ -68,7 +68,7 @@ std::unique_ptr<LinearOperator<Real>> ContractiveL2<Real>::linearize(
 }
 
 template <class Real>
-MapPtr<Real> contractive_mlp(const MlpWeights& weights, const std::string& norm,
+MapPtr<Real> contractive_mlp(const MlpWeights& weights, Norm norm,
                              int threads) {
   return scale<Real>(contractive_factor<Real>(mlp_lipschitz(weights, norm)),
                      std::make_unique<Mlp<Real>>(weights, threads));
@@ -88,9 +88,7 @@ template float contractive_factor(Magnitude);
 template double contractive_factor(Magnitude);
 template class ContractiveL2<float>;
 template class ContractiveL2<double>;
-template MapPtr<float> contractive_mlp(const MlpWeights&, const std::string&,
-                                       int);
-template MapPtr<double> contractive_mlp(const MlpWeights&, const std::string&,
-                                        int);
+template MapPtr<float> contractive_mlp(const MlpWeights&, Norm, int);
+template MapPtr<double> contractive_mlp(const MlpWeights&, Norm, int);
 
 }  // namespace lipscope

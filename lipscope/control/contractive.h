@@ -3,6 +3,7 @@
 #include "lipscope/attention/multi_head.h"
 #include "lipscope/model/mlp.h"
 #include "lipscope/operators/compose.h"
+#include "lipscope/operators/norm.h"
 #include "lipscope/theory/magnitude.h"
 #include "lipscope/theory/mlp_bound.h"
 
@@ -47,7 +48,7 @@ class ContractiveL2 final : public Map<Real> {
 
 /// The MLP divided by mlp_lipschitz: constant at most one in the same norm.
 template <class Real>
-MapPtr<Real> contractive_mlp(const MlpWeights& weights, const std::string& norm,
+MapPtr<Real> contractive_mlp(const MlpWeights& weights, Norm norm,
                              int threads = 0);
 
 /// W, or where ‖W‖₂ is above the cap (> 0) a multiple of it with ‖·‖₂ ≤ cap,

@@ -23,11 +23,12 @@ int enough_iterations(double q, double first_step, double target) {
 
 }  // namespace
 
-double sequence_norm(const Matrix& x, const std::string& norm) {
+double sequence_norm(const Matrix& x, Norm norm) {
   if (x.size() == 0) return 0.0;
-  if (norm == "2") return x.norm();
-  if (norm == "inf") return x.cwiseAbs().maxCoeff();
-  require(norm == "token", "sequence_norm: {}, expected 2, inf or token", norm);
+  if (norm == Norm::two) return x.norm();
+  if (norm == Norm::inf) return x.cwiseAbs().maxCoeff();
+  require(norm == Norm::token, "sequence_norm: {}, expected 2, inf or token",
+          name_of(norm));
   return x.rowwise().norm().maxCoeff();
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lipscope/operators/map.h"
+#include "lipscope/operators/norm.h"
 
 /// Residual maps g(X) = X + c f(X) and their inverses [Kim21].
 ///
@@ -24,9 +25,8 @@
 /// roundings of the sum, and an allowance, not a proof, for those inside f.
 namespace lipscope {
 
-/// |X| as Bound::norm names it: "2" of all entries, "inf" the largest of them,
-/// "token" the longest token.
-double sequence_norm(const Matrix& x, const std::string& norm);
+/// |X| in the norm two, inf or token.
+double sequence_norm(const Matrix& x, Norm norm);
 
 /// g(X) = X + c f(X), and what is proved of f.
 struct ResidualBlock {
@@ -49,7 +49,7 @@ struct InvertStep {
 };
 
 struct InvertOptions {
-  std::string norm = "inf";
+  Norm norm = Norm::inf;
   /// Done when the error bound, or without one the step, is at most this times
   /// max(1, |Y|).
   double tolerance = 1e-10;

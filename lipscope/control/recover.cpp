@@ -32,13 +32,13 @@ ResidualModel::ResidualModel(const Model& model, Index n, int threads) {
     std::optional<double> attention;
     if (layer.kind == Kind::l2)
       if (const std::optional<Bound> bound =
-              best_bound(attention_bounds(layer, true, {}, n, {}), "inf"))
+              best_bound(attention_bounds(layer, true, {}, n, {}), Norm::inf))
         attention = bound->value;
     add(layer_map<double>(layer, MapName::attn, {.threads = threads}),
         fmt::format("layer {} attention", l), attention);
     add(std::make_unique<Mlp<double>>(layer.mlp, threads),
         fmt::format("layer {} MLP", l),
-        mlp_lipschitz(layer.mlp, "inf").value());
+        mlp_lipschitz(layer.mlp, Norm::inf).value());
   }
 }
 

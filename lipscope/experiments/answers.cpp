@@ -25,7 +25,7 @@ AttentionWeights scalar_head(double a, double v) {
 
 void answer(Record& r, const Measurement& m) {
   set_lower(r, m);
-  if (m.upper) set_upper(r, *m.upper, m.upper_by);
+  if (m.upper) set_upper(r, *m.upper, NormMethod::dense_gram);
 }
 
 void answer_measured(Record& record, const AttentionWeights& weights,
@@ -43,8 +43,8 @@ void answer_found(Record& r, const SearchResult& result) {
   const Found& best = result.best;
   r.lower = best.value;
   r.lower_by =
-      best.start + (best.climbed ? " + ascent, " : ", ") + best.value_by;
-  if (r.norm == "2") r.residual = best.residual;
+      KnownBy(best.value_by).at(best.start + (best.climbed ? " + ascent" : ""));
+  if (r.norm == Norm::two) r.residual = best.residual;
   r.steps = result.evaluations;
   r.converged = result.complete && best.converged;
   r.details["start_count"] = static_cast<double>(result.starts);
@@ -53,14 +53,14 @@ void answer_found(Record& r, const SearchResult& result) {
 void answer_above(Record& r, const std::optional<Bound>& bound) {
   r.upper.reset();
   r.upper_log10.reset();
-  r.upper_by.clear();
+  r.upper_by = {};
   if (bound) set_upper(r, *bound);
 }
 
-std::optional<Bound> named_bound(const std::vector<Bound>& bounds,
-                                 const std::string& name) {
+std::optional<Bound> bound_by(const Statement& statement,
+                              const std::vector<Bound>& bounds) {
   for (const Bound& b : bounds)
-    if (b.name == name) return b;
+    if (b.name == statement.name) return b;
   return std::nullopt;
 }
 

@@ -29,9 +29,9 @@ void answer_found(Record& record, const SearchResult& result);
 /// From above, in place of what the record has there; nothing if there is none.
 void answer_above(Record& record, const std::optional<Bound>& bound);
 
-/// The bound of that name; nothing where it does not apply.
-std::optional<Bound> named_bound(const std::vector<Bound>& bounds,
-                                 const std::string& name);
+/// The bound of that statement; nothing where it does not apply.
+std::optional<Bound> bound_by(const Statement& statement,
+                              const std::vector<Bound>& bounds);
 
 /// The construction of that name; RunError where there is none.
 Construction named_construction(std::vector<Construction> all,

@@ -4,6 +4,7 @@
 #include "lipscope/experiments/answers.h"
 #include "lipscope/model/layer.h"
 #include "lipscope/theory/bounds.h"
+#include "lipscope/theory/castin24.h"
 
 namespace lipscope {
 namespace {
@@ -30,7 +31,7 @@ void sweep(const Case& c, Mask mask, const ExperimentOptions& o,
     question.n = n;
     question.mask = name_of(mask);
     question.radius_max = c.radius;
-    question.scope = "ball";
+    question.scope = Scope::ball;
     const auto above = [&] {
       return bounds(c.weights, {.mask = mask,
                                 .heads = {c.head},
@@ -47,14 +48,14 @@ void sweep(const Case& c, Mask mask, const ExperimentOptions& o,
     };
     book.ask({"construction", x}, question, [&](Record& r) {
       answer_measured(r, c.weights, options, tokens().x, o.seed);
-      r.lower_by = "construction, " + r.lower_by;
+      r.lower_by = r.lower_by.at("construction");
       r.details["formula"] = tokens().predicted.value();
-      answer_above(r, best_bound(above(), "2"));
+      answer_above(r, best_bound(above(), Norm::two));
     });
     book.ask({"formula", x}, question, [&](Record& r) {
       r.lower = tokens().predicted.value();
-      r.lower_by = "formula";
-      answer_above(r, named_bound(above(), "castin24_ball"));
+      r.lower_by = Procedure::formula;
+      answer_above(r, bound_by(castin24_ball_statement, above()));
     });
     if (n > c.longest_search) continue;
     question.parameters = {
@@ -70,7 +71,7 @@ void sweep(const Case& c, Mask mask, const ExperimentOptions& o,
         return true;
       };
       answer_found(r, search(c.weights, options, ball(c.radius), looking));
-      answer_above(r, best_bound(above(), "2"));
+      answer_above(r, best_bound(above(), Norm::two));
     });
   }
 }

@@ -2,6 +2,8 @@
 
 #include "lipscope/experiments/answers.h"
 #include "lipscope/theory/bounds.h"
+#include "lipscope/theory/castin24.h"
+#include "lipscope/theory/column_sums.h"
 #include "lipscope/transport/local_constant.h"
 #include "lipscope/transport/worst_measure.h"
 
@@ -38,30 +40,30 @@ void castin_meanfield(const ExperimentOptions& o, const Notebook& book) {
     const std::vector<Bound> above = bounds(weights, {.n = 2, .radius = R});
     std::optional<WorstMeasure> worst;
     Record question = attention_question("d=1, A=-1, V=1");
-    question.norm = "w2";
+    question.norm = Norm::w2;
     question.n = 2;
     question.d = 1;
     question.radius_max = R;
-    question.scope = "ball";
+    question.scope = Scope::ball;
     book.ask({"masses of the paper", size}, question, [&](Record& r) {
       answer(r, local_constant(weights, options, start, solver).moving);
       r.details = {{"mass", start.mass[0]},
                    {"formula", 0.5 * (1.0 + size) * std::exp(size)}};
-      answer_above(r, named_bound(above, "column_sums_meanfield"));
+      answer_above(r, bound_by(column_sums_meanfield_statement, above));
     });
     question.parameters["restarts"] = static_cast<double>(restarts);
-    for (const std::string bound :
-         {"column_sums_meanfield", "castin24_meanfield"})
-      book.ask({"best masses, " + bound, size}, question, [&](Record& r) {
+    for (const Statement& bound :
+         {column_sums_meanfield_statement, castin24_meanfield_statement})
+      book.ask({"best masses, " + bound.name, size}, question, [&](Record& r) {
         if (!worst)
           worst = worst_measure(
               weights, options, start,
               {.restarts = restarts, .seed = o.seed, .threads = o.threads});
         answer(r,
                local_constant(weights, options, worst->measure, solver).moving);
-        r.lower_by = "ascent, " + r.lower_by;
+        r.lower_by = r.lower_by.at("ascent");
         r.details["mass"] = worst->measure.mass.minCoeff();
-        answer_above(r, named_bound(above, bound));
+        answer_above(r, bound_by(bound, above));
       });
   }
 }

@@ -132,7 +132,7 @@ void sweep(const Read& read, const ExperimentOptions& o, const Notebook& book) {
   Record question = attention_question(read.name);
   question.mask = name_of(mask);
   question.d = read.model.config.width;
-  question.dtype = "f32";
+  question.dtype = NumberFormat::f32;
   const auto point = [&](Index layer) -> Point {
     return {fmt::format("layer {}", layer), static_cast<double>(question.n)};
   };
@@ -146,8 +146,8 @@ void sweep(const Read& read, const ExperimentOptions& o, const Notebook& book) {
         question.layer = l;
         question.n = n;
         question.parameters["sample"] = static_cast<double>(s);
-        const std::optional<double> found = book.ask(
-            point(l), question, [&](Record& r) { here.answer(r, s); });
+        const std::optional<double> found =
+            book.ask(point(l), question, [&](Record& r) { here.answer(r, s); });
         if (found) points[l].push_back({n, *found, 0.0});
       }
   }

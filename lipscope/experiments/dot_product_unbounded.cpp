@@ -22,29 +22,30 @@ void dot_product_unbounded(const ExperimentOptions& o, const Notebook& book) {
   const std::vector<double> sizes =
       geometric(1.0, o.full ? 1e6 : 1e3, o.full ? 25 : 13);
   for (const Kind kind : {Kind::dot, Kind::l2})
-    for (const std::string norm : {"2", "inf"})
+    for (const Norm norm : {Norm::two, Norm::inf})
       for (const double t : sizes) {
         AttentionWeights one = scalar_head(1.0, 1.0);
         if (kind == Kind::l2) one.key = Matrix();
         const AttentionOptions options{.kind = kind, .threads = 1};
         const Matrix x{{0.0}, {t}, {-t}};
-        const std::string series = fmt::format(
-            "{}, {}-norm", kind == Kind::dot ? "dot-product" : "L2", norm);
+        const std::string series =
+            fmt::format("{}, {}-norm", kind == Kind::dot ? "dot-product" : "L2",
+                        name_of(norm));
         Record question = attention_question("d=1, W_Q=W_K=W_V=1");
         question.kind = name_of(kind);
         question.norm = norm;
         question.n = 3;
         question.d = 1;
         question.radius_max = t;
-        question.scope = kind == Kind::dot ? "input" : "everywhere";
+        question.scope = kind == Kind::dot ? Scope::input : Scope::everywhere;
         book.ask({series, t}, question, [&](Record& r) {
           const MultiHeadAttention<double> f(one, options);
           const auto j = f.linearize(x);
-          if (norm == "2") {
+          if (norm == Norm::two) {
             answer_measured(r, one, options, x, o.seed);
           } else {
             r.lower = inf_norm(*j).value;
-            r.lower_by = "row-sweep";
+            r.lower_by = NormMethod::row_sweep;
           }
           r.details["J_11"] = j->apply(Vector::Unit(3, 0))[0];
           if (kind == Kind::dot) {

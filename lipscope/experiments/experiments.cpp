@@ -9,9 +9,9 @@ Record attention_question(const std::string& model) {
   r.map = "attn";
   r.kind = name_of(Kind::dot);
   r.mask = name_of(Mask::none);
-  r.norm = "2";
-  r.scope = "input";
-  r.dtype = "f64";
+  r.norm = Norm::two;
+  r.scope = Scope::input;
+  r.dtype = NumberFormat::f64;
   return r;
 }
 

@@ -67,7 +67,7 @@ void kim_charlm(const ExperimentOptions& o, const Notebook& book) {
       book.open(against_steps(depth));
       const Record curve =
           models.question(of, Quantity::loss, "loss in nats a character",
-                          "the validation text");
+                          Scope::validation_text);
       for (Index step = lesson.eval_every; step <= lesson.steps;
            step += lesson.eval_every) {
         models.ask(of, static_cast<double>(step), curve,
@@ -77,7 +77,7 @@ void kim_charlm(const ExperimentOptions& o, const Notebook& book) {
       }
       book.open(against_depth());
       const Record end = models.question(
-          of, Quantity::loss, "loss in nats a character", "the test text");
+          of, Quantity::loss, "loss in nats a character", Scope::test_text);
       models.ask(of, static_cast<double>(depth), end,
                  [](Record& r, const Learnt& learnt) {
                    r.value = learnt.test_nll;

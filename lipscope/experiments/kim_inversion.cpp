@@ -65,7 +65,7 @@ Curve curve_of(const Question& q, const ExperimentOptions& o) {
                {.tolerance = 1e-300,  // go on to the end
                 .max_iterations = q.iterations,
                 .keep_going = [&](const InvertStep& s) {
-                  c.error.push_back(sequence_norm(s.x - x, "inf"));
+                  c.error.push_back(sequence_norm(s.x - x, Norm::inf));
                   if (s.error_bound) c.bound.push_back(*s.error_bound);
                   return true;
                 }});
@@ -99,12 +99,12 @@ void answer_iteration(Record& r, const Curve& curve, int iteration) {
   r.converged = false;
   if (k < curve.error.size()) {
     r.lower = curve.error[k];
-    r.lower_by = "reconstruction";
+    r.lower_by = Procedure::reconstruction;
     r.converged = curve.error[k] <= 1e-10;
   }
   if (k < curve.bound.size()) {
     r.upper = curve.bound[k];
-    r.upper_by = "a-posteriori";
+    r.upper_by = Procedure::a_posteriori;
   }
   r.details = {{"worst_ratio", curve.worst_ratio},
                {"diverged", curve.diverged}};
@@ -157,7 +157,7 @@ void kim_inversion(const ExperimentOptions& o, const Notebook& book) {
         Record question = attention_question("Glorot, d=64, heads=8");
         question.map = "inverse";
         question.kind = name_of(subject.kind);
-        question.norm = "inf";
+        question.norm = Norm::inf;
         question.n = n;
         question.d = d;
         question.parameters = {{"scale", c},

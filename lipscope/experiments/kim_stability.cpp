@@ -76,16 +76,16 @@ void kim_stability(const ExperimentOptions& o, const Notebook& book) {
       book.open(against_depth(lesson));
       const Record loss =
           models.question(of, Quantity::loss, "loss in nats a character",
-                          "the validation text");
+                          Scope::validation_text);
       models.ask(of, x, loss, [&](Record& r, const Learnt& learnt) {
         r.value = learnt.seen.back().valid_nll;
         r.converged = has_learnt(learnt);
         r.details = {{"unigram", unigram},
                      {"gradient_norm", learnt.gradient_norm}};
       });
-      Record norm = models.question(of, Quantity::gradient_norm,
-                                    "2-norm of the gradient of a layer",
-                                    "the batches of all steps, their mean");
+      Record norm =
+          models.question(of, Quantity::gradient_norm,
+                          "2-norm of the gradient of a layer", Scope::batches);
       for (const bool first : {true, false}) {
         book.open(gradients(first));
         norm.layer = first ? 0 : depth - 1;
@@ -99,10 +99,10 @@ void kim_stability(const ExperimentOptions& o, const Notebook& book) {
     Record frequencies = attention_question("frequencies of characters");
     frequencies.map = "model";
     frequencies.kind = "unigram";
-    frequencies.norm.clear();
+    frequencies.norm.reset();
     frequencies.n = 1;
     frequencies.d = corpus.vocabulary.size();
-    frequencies.scope = "the validation text";
+    frequencies.scope = Scope::validation_text;
     frequencies.quantity = Quantity::loss;
     frequencies.value_of = "loss in nats a character";
     book.ask({"unigram", x}, frequencies,

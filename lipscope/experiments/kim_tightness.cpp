@@ -37,19 +37,19 @@ void kim_tightness(const ExperimentOptions& o, const Notebook& book) {
     // beyond 201 tokens an ascent takes seconds: from the closed form alone
     const Index restarts = o.full ? 50 : n <= 201 ? 8 : 0;
     const std::optional<Bound> above =
-        best_bound(bounds(one, {.kind = Kind::l2, .n = n}), "inf");
+        best_bound(bounds(one, {.kind = Kind::l2, .n = n}), Norm::inf);
     const auto x = static_cast<double>(n);
     Record question = attention_question("d=1, W_Q=W_V=1");
     question.kind = name_of(Kind::l2);
-    question.norm = "inf";
+    question.norm = Norm::inf;
     question.n = n;
     question.d = 1;
-    question.scope = "everywhere";
+    question.scope = Scope::everywhere;
     book.ask({"closed form", x}, question, [&](Record& r) {
       const Construction c =
           named_construction(constructions(one, tied, everywhere(), n), "kim");
       r.lower = row_sum(one, c.x);
-      r.lower_by = "construction, row-sum";
+      r.lower_by = KnownBy(Procedure::row_sum).at("construction");
       r.details = {{"formula", c.predicted.value()},
                    {"p", (above->value - 1.0) / 4.0}};
       answer_above(r, above);
@@ -59,7 +59,7 @@ void kim_tightness(const ExperimentOptions& o, const Notebook& book) {
     book.ask({"best found", x}, question, [&](Record& r) {
       answer_found(
           r, search(one, tied, everywhere(),
-                    {.norm = JacobianNorm::inf,
+                    {.norm = Norm::inf,
                      .n = n,
                      .restarts = restarts,
                      .seed = o.seed,

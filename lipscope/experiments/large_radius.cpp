@@ -61,15 +61,14 @@ void large_radius(const ExperimentOptions& o, const Notebook& book) {
                  answer_measured(r, weights, options, radius * x, o.seed);
                });
       if (radius != radii.front() && radius != radii.back()) continue;
-      question.scope = "all multiples of the input";
-      book.ask(
-          {fmt::format("limit of input {}", sample), radius}, question,
-          [&](Record& r) {
-            const auto most = static_cast<double>(most_looked_at(a, x));
-            r.lower = dense_norm(v).value * std::sqrt(most);
-            r.lower_by = "formula";
-            r.details["most_looked_at"] = most;
-          });
+      question.scope = Scope::multiples;
+      book.ask({fmt::format("limit of input {}", sample), radius}, question,
+               [&](Record& r) {
+                 const auto most = static_cast<double>(most_looked_at(a, x));
+                 r.lower = dense_norm(v).value * std::sqrt(most);
+                 r.lower_by = Procedure::formula;
+                 r.details["most_looked_at"] = most;
+               });
     }
   }
 }

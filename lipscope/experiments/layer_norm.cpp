@@ -65,11 +65,11 @@ std::optional<Bound> over_all(const Normed& s, const AttentionOptions& options,
                                     .n = n,
                                     .radius = norm_layer_radius(s.norm),
                                     .norm = s.norm}),
-                 "2");
+                 Norm::two);
   if (!inner) return std::nullopt;
-  return make_bound({inner->name + " * norm", "2", inner->mask, ""},
+  return make_bound({inner->name + " * norm", Norm::two, inner->mask, ""},
                     Magnitude(inner->value) * norm_layer_everywhere(s.norm),
-                    "everywhere");
+                    InputSet::everywhere());
 }
 
 void sweep(const Normed& s, const ExperimentOptions& o, const Notebook& book) {
@@ -117,7 +117,7 @@ void sweep(const Normed& s, const ExperimentOptions& o, const Notebook& book) {
           if (!r.upper) answer_above(r, at_input(s, options, x, with));
         });
         if (!with || !family) continue;
-        question.scope = "everywhere";
+        question.scope = Scope::everywhere;
         book.ask({"with norm, over all inputs", t}, question, [&](Record& r) {
           measured(r);
           answer_above(r, over_all(s, options, n));

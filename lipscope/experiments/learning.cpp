@@ -106,8 +106,7 @@ TrainedModels::TrainedModels(std::vector<Lesson> lessons, const Corpus& corpus,
       learnt_(lessons_.size()) {}
 
 Record TrainedModels::question(std::size_t of, Quantity quantity,
-                               const std::string& value_of,
-                               const std::string& scope) const {
+                               const std::string& value_of, Scope scope) const {
   const LanguageModelConfig& model = lessons_[of].model;
   const TrainingOptions& training = lessons_[of].training;
   Record r = attention_question(
@@ -116,11 +115,11 @@ Record TrainedModels::question(std::size_t of, Quantity quantity,
   r.map = "model";
   r.kind = name_of(model.mixer);
   r.mask = name_of(Mask::causal);
-  r.norm.clear();
+  r.norm.reset();
   r.n = model.context;
   r.d = model.width;
   r.scope = scope;
-  r.dtype = "f32";
+  r.dtype = NumberFormat::f32;
   r.parameters = {{"layers", static_cast<double>(model.layers)},
                   {"batch", static_cast<double>(training.batch)},
                   {"steps", static_cast<double>(lessons_[of].steps)},

@@ -68,9 +68,9 @@ Corpus corpus_for(const ExperimentOptions& options, Index generated,
 /// training text, (count + 1)/(characters + vocabulary).
 double unigram_nll(const Corpus& corpus);
 
-/// Models that learn one text. They do it when the first record about one of them
-/// is wanted: all of them side by side, one on each thread, or, at full size,
-/// each when it is wanted, on all threads.
+/// Models that learn one text. They do it when the first record about one of
+/// them is wanted: all of them side by side, one on each thread, or, at full
+/// size, each when it is wanted, on all threads.
 class TrainedModels {
  public:
   /// Borrows corpus and notebook.
@@ -79,14 +79,14 @@ class TrainedModels {
 
   /// What is asked of one model.
   Record question(std::size_t of, Quantity quantity,
-                  const std::string& value_of, const std::string& scope) const;
+                  const std::string& value_of, Scope scope) const;
 
   /// At x on the curve of the model's mixer. `answer` is called unless the
   /// model diverged: the record then has the step among its details, no value,
   /// and is not converged.
-  void ask(std::size_t of, double x, const Record& question,
-           const std::function<void(Record& record, const Learnt& learnt)>&
-               answer);
+  void ask(
+      std::size_t of, double x, const Record& question,
+      const std::function<void(Record& record, const Learnt& learnt)>& answer);
 
  private:
   const Learnt& learnt(std::size_t of);

@@ -17,8 +17,7 @@ constexpr double small_gap = 1e-9;
 
 double longest(const Measure& mu) { return mu.x.rowwise().norm().maxCoeff(); }
 
-Record question_at(const Measure& mu, const std::string& model,
-                   const std::string& norm) {
+Record question_at(const Measure& mu, const std::string& model, Norm norm) {
   Record r = attention_question(model);
   r.norm = norm;
   r.n = mu.n();
@@ -50,7 +49,7 @@ void ask_all(const AttentionWeights& weights, const Measure& mu, double x,
 
   const double size = longest(mu);
   question.parameters["step"] = step;
-  question.scope = "ball";
+  question.scope = Scope::ball;
   question.radius_max = size * (1.0 + step);
   for (const bool cut : {false, true}) {
     const char* series = cut ? "cut, W2 ratio" : "whole, W2 ratio";
@@ -62,15 +61,16 @@ void ask_all(const AttentionWeights& weights, const Measure& mu, double x,
           cut ? parted(mu, c.token, c.splitting.direction, step * size)
               : moved(mu, c.displacement, step * size / far));
       r.lower = t.lower;
-      r.lower_by = "exact-transport";
+      r.lower_by = Procedure::exact_transport;
       r.converged = t.relative_gap <= small_gap;
       r.details = {{"ratio", t.value},
                    {"relative_gap", t.relative_gap},
                    {"first_order", cut ? c.splitting.lower : c.moving.lower}};
       answer_above(
-          r, best_bound(bounds(weights, {.n = mu.n(),
-                                         .radius = *r.radius_max * (1 + 1e-12)}),
-                        "w2"));
+          r,
+          best_bound(bounds(weights, {.n = mu.n(),
+                                      .radius = *r.radius_max * (1 + 1e-12)}),
+                     Norm::w2));
     });
   }
 }
@@ -94,7 +94,7 @@ void small_masses(const ExperimentOptions& o, const Notebook& book) {
     const Measure mu =
         make_measure(Matrix{{0.0}, {1.0 / std::sqrt(w)}}, Vector{{1.0 - w, w}});
     ask_all(scalar_head(-1.0, 1.0), mu, w,
-            question_at(mu, "d=1, A=-1, V=1", "w2"), o, book);
+            question_at(mu, "d=1, A=-1, V=1", Norm::w2), o, book);
   }
 }
 
@@ -113,13 +113,13 @@ void copies(const ExperimentOptions& o, const Notebook& book) {
   const Measure mu = uniform_measure(Matrix{{9.531}, {0.796}}, Mask::none);
   for (Index pieces = 1; pieces <= 4; ++pieces) {
     const Measure same = split_evenly(mu, pieces);
-    book.ask({"sequence with copies", static_cast<double>(pieces)},
-             question_at(same, "d=1, A=-0.345, V=1", "2"), [&](Record& r) {
-               answer_measured(r, weights, {.threads = o.threads}, same.x,
-                               o.seed);
-             });
+    book.ask(
+        {"sequence with copies", static_cast<double>(pieces)},
+        question_at(same, "d=1, A=-0.345, V=1", Norm::two), [&](Record& r) {
+          answer_measured(r, weights, {.threads = o.threads}, same.x, o.seed);
+        });
   }
-  ask_all(weights, mu, 1.0, question_at(mu, "d=1, A=-0.345, V=1", "w2"), o,
+  ask_all(weights, mu, 1.0, question_at(mu, "d=1, A=-0.345, V=1", Norm::w2), o,
           book);
 }
 

@@ -144,7 +144,7 @@ Record question_of(const Subject& subject, const Size& size, Index steps,
   r.mask = name_of(Mask::causal);
   r.n = size.context;
   r.d = size.width;
-  r.scope = "the test text";
+  r.scope = Scope::test_text;
   r.parameters = {{"steps", static_cast<double>(steps)},
                   {"positions", static_cast<double>(size.positions)}};
   r.quantity = Quantity::share;
@@ -163,9 +163,9 @@ void answer_radius(Record& r, const Outcome& outcome, double radius) {
       std::count_if(outcome.attacked.begin(), outcome.attacked.end(),
                     [&](double r) { return r <= log; });
   r.lower = static_cast<double>(holds) / size;
-  r.lower_by = "deviation";
+  r.lower_by = Procedure::deviation;
   r.upper = 1.0 - static_cast<double>(falls) / size;
-  r.upper_by = "attack";
+  r.upper_by = Procedure::attack;
   r.details = {{"test_nll", outcome.test_nll},
                {"right", outcome.right},
                {"token_rms", outcome.token},
@@ -215,17 +215,19 @@ void robustness_histogram(const ExperimentOptions& o, const Notebook& book) {
       const Subject& subject = subjects()[k];
       const Record question = question_of(subject, size, steps, o);
       for (const double x : geometric(1e-8, 10.0, 19))
-        book.ask({subject.name, x}, question, [&, relative = relative](
-                                                  Record& r) {
-          if (!corpus)
-            corpus = o.text.empty()
-                         ? corpus_of(generated_text(size.generated),
-                                     size.context, "generated text")
-                         : corpus_of(o.text, size.context, o.text_name);
-          if (!outcomes[k])
-            outcomes[k] = outcome_of(subject, size, steps, *corpus, o, book);
-          answer_radius(r, *outcomes[k], relative ? x * outcomes[k]->token : x);
-        });
+        book.ask(
+            {subject.name, x}, question, [&, relative = relative](Record& r) {
+              if (!corpus)
+                corpus = o.text.empty()
+                             ? corpus_of(generated_text(size.generated),
+                                         size.context, "generated text")
+                             : corpus_of(o.text, size.context, o.text_name);
+              if (!outcomes[k])
+                outcomes[k] =
+                    outcome_of(subject, size, steps, *corpus, o, book);
+              answer_radius(r, *outcomes[k],
+                            relative ? x * outcomes[k]->token : x);
+            });
     }
   }
 }

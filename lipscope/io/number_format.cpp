@@ -64,6 +64,29 @@ MatrixOf<Real> decoded(const std::byte* bytes, Index rows, Index cols) {
 
 }  // namespace
 
+std::string name_of(NumberFormat format) {
+  switch (format) {
+    case NumberFormat::f16:
+      return "f16";
+    case NumberFormat::bf16:
+      return "bf16";
+    case NumberFormat::f32:
+      return "f32";
+    case NumberFormat::f64:
+      return "f64";
+  }
+  throw std::logic_error("a number format without a name");
+}
+
+NumberFormat parse_number_format(const std::string& word,
+                                 const std::string& where) {
+  for (const NumberFormat format : {NumberFormat::f16, NumberFormat::bf16,
+                                    NumberFormat::f32, NumberFormat::f64})
+    if (word == name_of(format)) return format;
+  throw InputError(
+      fmt::format("{} {}: expected f16, bf16, f32 or f64", where, word));
+}
+
 std::size_t size_of(NumberFormat format) {
   switch (format) {
     case NumberFormat::f16:

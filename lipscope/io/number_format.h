@@ -3,14 +3,21 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "lipscope/core/matrix.h"
 
 namespace lipscope {
 
-/// How the numbers of a file are stored, little-endian: IEEE 754 binary16,
-/// binary32 and binary64, and bfloat16, which is the upper half of a binary32.
+/// How numbers are stored, in files little-endian: IEEE 754 binary16, binary32
+/// and binary64, and bfloat16, which is the upper half of a binary32.
 enum class NumberFormat { f16, bf16, f32, f64 };
+
+std::string name_of(NumberFormat format);  ///< "f16", "bf16", "f32", "f64"
+
+/// InputError, beginning with `where`, for other words than these names.
+NumberFormat parse_number_format(const std::string& word,
+                                 const std::string& where);
 
 /// Bytes taken by one number.
 std::size_t size_of(NumberFormat format);

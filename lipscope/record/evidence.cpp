@@ -27,7 +27,7 @@ void set_lower(Record& r, const Measurement& m) {
 
 Vector set_measured(Record& r, const Measurement& m) {
   set_lower(r, m);
-  if (m.upper) set_upper(r, *m.upper, m.upper_by);
+  if (m.upper) set_upper(r, *m.upper, NormMethod::dense_gram);
   r.upper_whp = m.upper_whp;
   return m.direction;
 }
@@ -36,8 +36,8 @@ Vector set_measured(Record& r, const Measurement& m) {
 // which the bound from above leaves room
 Vector set_measured(Record& r, const InfNorm& m) {
   r.lower = m.value;
-  r.lower_by = "row-sweep";
-  set_upper(r, m.value * (1 + 1e-9), "row-sweep");
+  r.lower_by = NormMethod::row_sweep;
+  set_upper(r, m.value * (1 + 1e-9), NormMethod::row_sweep);
   r.steps = m.rows;
   return m.direction;
 }
@@ -45,14 +45,14 @@ Vector set_measured(Record& r, const InfNorm& m) {
 // from below alone: the token norm has no formula
 Vector set_measured(Record& r, const TokenNorm& m) {
   r.lower = m.value;
-  r.lower_by = "alternating";
+  r.lower_by = NormMethod::alternating;
   r.steps = m.steps;
   r.converged = m.converged;
   r.details["token"] = m.token;
   return m.direction;
 }
 
-void set_upper(Record& r, double value, const std::string& by) {
+void set_upper(Record& r, double value, const KnownBy& by) {
   r.upper = if_finite(value);
   r.upper_log10 = if_finite(std::log10(value));
   r.upper_by = by;
@@ -61,7 +61,7 @@ void set_upper(Record& r, double value, const std::string& by) {
 void set_upper(Record& r, const Bound& b) {
   r.upper = if_finite(b.value);
   r.upper_log10 = if_finite(b.log10);
-  r.upper_by = b.name;
+  r.upper_by = b;
 }
 
 void lower_upper(Record& r, const Bound& b) {

@@ -23,7 +23,7 @@ Vector set_measured(Record& record, const TokenNorm& norm);
 void set_lower(Record& record, const Measurement& measurement);
 
 /// The side above, in place of what the record has there.
-void set_upper(Record& record, double value, const std::string& by);
+void set_upper(Record& record, double value, const KnownBy& by);
 void set_upper(Record& record, const Bound& bound);
 
 /// The same, unless the record has a smaller number there.

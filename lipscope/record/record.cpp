@@ -22,6 +22,16 @@ ordered_json or_null(const std::string& text) {
   return text.empty() ? ordered_json(nullptr) : ordered_json(text);
 }
 
+template <class Named>
+ordered_json name_or_null(const std::optional<Named>& value) {
+  return value ? ordered_json(name_of(*value)) : ordered_json(nullptr);
+}
+
+// the heads of figures speak of no inputs, and say so by no words
+std::string words_of(const std::optional<Scope>& scope) {
+  return scope ? name_of(*scope) : "";
+}
+
 // what is said of a side that is there
 ordered_json if_there(bool there, Evidence is) {
   return there ? ordered_json(name_of(is)) : ordered_json(nullptr);
@@ -46,9 +56,8 @@ ordered_json head_of(const Record& r, const std::string& command) {
           {"map", or_null(r.map)},
           {"kind", or_null(r.kind)},
           {"mask", or_null(r.mask)},
-          {"norm", or_null(r.norm)},
-          {"quantity", r.quantity ? ordered_json(name_of(*r.quantity))
-                                  : ordered_json(nullptr)}};
+          {"norm", name_or_null(r.norm)},
+          {"quantity", name_or_null(r.quantity)}};
 }
 
 // What holds with high probability: what holds for certain does so as well, and
@@ -90,19 +99,19 @@ ordered_json to_json(const Record& r) {
       {{"radius_max", or_null(r.radius_max)},
        {"radius_rms", or_null(r.radius_rms)},
        {"lower", or_null(r.lower)},
-       {"lower_by", or_null(r.lower_by)},
+       {"lower_by", or_null(r.lower_by.name())},
        {"lower_is", if_there(r.lower.has_value(), r.lower_is)},
        {"upper", or_null(r.upper)},
        {"upper_log10", or_null(r.upper_log10)},
-       {"upper_by", or_null(r.upper_by)},
+       {"upper_by", or_null(r.upper_by.name())},
        {"upper_is", if_there(r.upper || r.upper_log10, r.upper_is)},
        {"upper_whp", or_null(whp.value)},
        {"delta", or_null(r.delta)},
-       {"scope", r.scope},
+       {"scope", words_of(r.scope)},
        {"residual", or_null(r.residual)},
        {"steps", or_null(r.steps)},
        {"status", r.converged && r.cut.empty() ? "converged" : "not-converged"},
-       {"dtype", or_null(r.dtype)},
+       {"dtype", name_or_null(r.dtype)},
        {"seed", r.seed},
        {"seconds", r.seconds}});
   if (!r.cut.empty()) json["cut"] = r.cut;
@@ -112,7 +121,7 @@ ordered_json to_json(const Record& r) {
   }
   if (!r.parameters.empty()) json["parameters"] = r.parameters;
   if (!r.details.empty()) json["details"] = r.details;
-  if (whp.certain) json["details"]["upper_whp_by"] = r.upper_by;
+  if (whp.certain) json["details"]["upper_whp_by"] = r.upper_by.name();
   return json;
 }
 
@@ -120,7 +129,7 @@ ordered_json to_json(const GrowthRecord& g) {
   ordered_json json = head_of(g.of, "growth");
   json.update({{"d", g.of.d},
                {"fits", "lower"},
-               {"scope", g.of.scope},
+               {"scope", words_of(g.of.scope)},
                {"points", g.fit.points},
                {"exponent", g.fit.exponent},
                {"exponent_low", g.fit.low},
@@ -129,7 +138,7 @@ ordered_json to_json(const GrowthRecord& g) {
                {"constant", g.fit.constant},
                {"r_squared", g.fit.r_squared},
                {"radius_correlation", or_null(g.fit.radius_correlation)},
-               {"dtype", g.of.dtype},
+               {"dtype", name_or_null(g.of.dtype)},
                {"seed", g.of.seed}});
   json["parameters"] = g.of.parameters;
   // a fit over other points is another question

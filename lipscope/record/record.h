@@ -6,7 +6,11 @@
 #include <vector>
 
 #include "lipscope/core/matrix.h"
+#include "lipscope/io/number_format.h"
+#include "lipscope/operators/norm.h"
+#include "lipscope/record/known_by.h"
 #include "lipscope/record/quantity.h"
+#include "lipscope/record/scope.h"
 #include "lipscope/report/growth.h"
 
 namespace lipscope {
@@ -30,7 +34,8 @@ struct Record {
   std::optional<std::string> model_sha256;
   std::optional<Index> layer;
   std::optional<Index> head;  ///< null here is "all" in JSON
-  std::string map, kind, mask, norm;
+  std::string map, kind, mask;
+  std::optional<Norm> norm;
   Index n = 0, d = 0, sample = 0;
   std::optional<RecordInput> input = {};  ///< absent in JSON where nothing is
   /// Of the tokens; radius_max is that of the ball where the scope is one.
@@ -43,14 +48,14 @@ struct Record {
   std::optional<Quantity> quantity = Quantity::constant;
   std::optional<double> lower;
   Evidence lower_is = Evidence::found;
-  std::string lower_by;
+  KnownBy lower_by;
   std::optional<double> upper, upper_log10;
   Evidence upper_is = Evidence::proved;
-  std::string upper_by;
+  KnownBy upper_by;
   /// Where `upper` is the smaller, it is what to_json writes as upper_whp, and
   /// details.upper_whp_by names its bound.
   std::optional<double> upper_whp, delta;
-  std::string scope;
+  std::optional<Scope> scope;
 
   /// A number that is no constant, as a loss is: what it is, with its unit,
   /// which belongs to the question, and the number. Absent in other records.
@@ -63,7 +68,7 @@ struct Record {
   /// What ended the work before it was done: "budget". Such a record is not
   /// converged, and --resume does its work again.
   std::string cut = {};
-  std::string dtype;
+  std::optional<NumberFormat> dtype;
   std::uint64_t seed = 0;
   double seconds = 0.0;
   /// What else was found, by name.

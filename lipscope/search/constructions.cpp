@@ -182,11 +182,12 @@ class Maker final {
 
  private:
   void add(const std::string& name, const Matrix& z,
-           std::optional<double> predicted = {}, std::string norm = {}) {
+           std::optional<double> predicted = {},
+           std::optional<Norm> norm = {}) {
     Construction c{.name = name,
                    .x = tokens_of(region_, nearest(region_, z)),
                    .predicted = predicted,
-                   .norm = std::move(norm)};
+                   .norm = norm};
     if (heads_.size() > 1) c.name += fmt::format(", head {}", head_);
     made_.push_back(std::move(c));
   }
@@ -203,7 +204,8 @@ class Maker final {
     const TwoAtoms pair{"singular pair", rho * d.right, rho * d.left, d.right};
     for (const TwoAtoms& atoms : {growth, other, pair}) {
       const Prediction from_below(h, options_, region_, atoms);
-      add(atoms.name, sequence(atoms, 1, n_), predicted(from_below, 1), "2");
+      add(atoms.name, sequence(atoms, 1, n_), predicted(from_below, 1),
+          Norm::two);
       if (atoms.name != other.name) add_best_atoms(h, atoms);
     }
   }
@@ -233,7 +235,7 @@ class Maker final {
     const Prediction from_below(h, options_, region_, best);
     add(fmt::format("{}, {} of {} at {:.3g} R", full.name, best_m, n_,
                     std::pow(0.5, 0.25 * static_cast<double>(best_step))),
-        sequence(best, best_m, n_), predicted(from_below, best_m), "2");
+        sequence(best, best_m, n_), predicted(from_below, best_m), Norm::two);
   }
 
   // Two tokens that all others look at equally, far apart in value. The others
@@ -251,7 +253,7 @@ class Maker final {
         if (now.predicted > best.predicted) best = std::move(now);
       }
     if (best.predicted > 0.0)
-      add("balanced", best.z, foretold(best.predicted), "2");
+      add("balanced", best.z, foretold(best.predicted), Norm::two);
   }
 
   struct Balanced {
@@ -351,7 +353,7 @@ class Maker final {
         scale = d.most * (h.value * h.output).cwiseAbs().maxCoeff();
       value = scale * (4.0 * p - 1.0 + 2.0 / (p + 1.0));
     }
-    add("kim", z, value, "inf");
+    add("kim", z, value, Norm::inf);
     // under a mask the token at 0 must see all others
     if (options_.mask == Mask::causal) add("kim, last", z.colwise().reverse());
   }

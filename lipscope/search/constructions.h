@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lipscope/attention/multi_head.h"
+#include "lipscope/operators/norm.h"
 #include "lipscope/search/region.h"
 
 namespace lipscope {
@@ -13,10 +14,10 @@ namespace lipscope {
 struct Construction {
   std::string name;
   Matrix x;  ///< [n×d], in the region
-  /// What theory gives from below at x, and in which norm ("2" or "inf"), where
+  /// What theory gives from below at x, and in which norm (two or inf), where
   /// it gives something.
   std::optional<double> predicted = {};
-  std::string norm = {};
+  std::optional<Norm> norm = {};
 };
 
 /// Inputs of n tokens made from the weights of each chosen head, and of the

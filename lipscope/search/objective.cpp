@@ -17,20 +17,8 @@ constexpr int row_held = 20;  // evaluations between two looks at all rows
 
 }  // namespace
 
-std::string name_of(JacobianNorm norm) {
-  switch (norm) {
-    case JacobianNorm::two:
-      return "2";
-    case JacobianNorm::inf:
-      return "inf";
-    case JacobianNorm::token:
-      return "token";
-  }
-  throw std::invalid_argument("name_of: no such norm");
-}
-
 Objective::Objective(const AttentionWeights& weights,
-                     const AttentionOptions& options, JacobianNorm norm,
+                     const AttentionOptions& options, Norm norm,
                      std::uint64_t seed)
     : norm_(norm),
       seed_(seed),
@@ -39,6 +27,8 @@ Objective::Objective(const AttentionWeights& weights,
       f64_(weights, options) {
   require(options.sequences == 1, "search: {} sequences; it takes one",
           options.sequences);
+  require(norm == Norm::two || norm == Norm::inf || norm == Norm::token,
+          "search: norm {}, expected 2, inf or token", name_of(norm));
 }
 
 void Objective::restart() {
@@ -48,14 +38,8 @@ void Objective::restart() {
 
 Steepness Objective::operator()(const Matrix& x) {
   ++evaluated_;
-  switch (norm_) {
-    case JacobianNorm::inf:
-      return row_sum(x);
-    case JacobianNorm::token:
-      return token(x);
-    case JacobianNorm::two:
-      break;
-  }
+  if (norm_ == Norm::inf) return row_sum(x);
+  if (norm_ == Norm::token) return token(x);
   if (x.size() <= dense_unknowns) return dense(x);
   return x.size() <= f64_unknowns ? spectral(f64_, x) : spectral(f32_, x);
 }

@@ -1,15 +1,9 @@
 #pragma once
 
-#include <string>
-
 #include "lipscope/attention/multi_head.h"
+#include "lipscope/operators/norm.h"
 
 namespace lipscope {
-
-/// The norm of the Jacobian that a search makes large.
-enum class JacobianNorm { two, inf, token };
-
-std::string name_of(JacobianNorm norm);  ///< "2", "inf", "token"
 
 /// ‖J(x)‖ as an ascent sees it: from below, and how it changes with x.
 struct Steepness {
@@ -17,7 +11,7 @@ struct Steepness {
   Matrix gradient;     ///< ∇_x ⟨u, J(x) v⟩ [n×d]
 };
 
-/// ‖J(x)‖ in one of the three norms, with its gradient. In each of them
+/// ‖J(x)‖ in the norm two, inf or token, with its gradient. In each of them
 ///
 ///   ‖J‖ = max ⟨u, J v⟩ over u and v in sets that do not depend on x,
 ///
@@ -35,7 +29,7 @@ struct Steepness {
 class Objective final {
  public:
   Objective(const AttentionWeights& weights, const AttentionOptions& options,
-            JacobianNorm norm, std::uint64_t seed);
+            Norm norm, std::uint64_t seed);
 
   Steepness operator()(const Matrix& x);
 
@@ -49,7 +43,7 @@ class Objective final {
   Steepness row_sum(const Matrix& x);
   Steepness token(const Matrix& x);
 
-  JacobianNorm norm_;
+  Norm norm_;
   std::uint64_t seed_;
   int threads_;
   MultiHeadAttention<float> f32_;

@@ -165,7 +165,7 @@ class Search final {
   Found testified(const Matrix& x) const {
     Found found;
     found.x = x;
-    if (o_.norm == JacobianNorm::two) {
+    if (o_.norm == Norm::two) {
       const Measurement m =
           measure_norm(f32_, f64_, x,
                        {.seed = o_.seed,
@@ -176,11 +176,11 @@ class Search final {
       found.direction = m.direction;
       found.residual = m.residual;
       found.converged = m.converged;
-    } else if (o_.norm == JacobianNorm::inf) {
+    } else if (o_.norm == Norm::inf) {
       const InfNorm m =
           inf_norm(*f64_.linearize(x), {.threads = options_.threads});
       found.value = m.value;
-      found.value_by = "row-sweep";
+      found.value_by = NormMethod::row_sweep;
       found.direction = m.direction;
       found.converged = true;
     } else {
@@ -190,7 +190,7 @@ class Search final {
                      {.seed = o_.seed,
                       .likely = shift_direction(f64_.common_shift(*j), 1)});
       found.value = m.value;
-      found.value_by = "alternating";
+      found.value_by = NormMethod::alternating;
       found.direction = m.direction;
       found.converged = m.converged;
     }

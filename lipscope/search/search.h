@@ -6,6 +6,7 @@
 
 #include "lipscope/search/ascent.h"
 #include "lipscope/search/constructions.h"
+#include "lipscope/spectral/norm_method.h"
 
 namespace lipscope {
 
@@ -23,7 +24,7 @@ struct Found {
   /// The norm at x from below: ‖J v‖ for `direction` v, in f64. Not less than
   /// `before`: if climbing did not help, x is the start.
   double value = 0.0;
-  std::string value_by;  ///< dense-gram, golub-kahan-f32, row-sweep, …
+  NormMethod value_by = NormMethod::dense_gram;
   Matrix x;
   Vector direction;       ///< v
   double residual = 0.0;  ///< of v as a singular vector; norm 2 only
@@ -34,7 +35,7 @@ struct Found {
 };
 
 struct SearchOptions {
-  JacobianNorm norm = JacobianNorm::two;
+  Norm norm = Norm::two;
   Index n = 1;          ///< tokens
   Index restarts = 8;   ///< from random tokens, besides the constructions
   double budget = 0.0;  ///< seconds; 0: any number

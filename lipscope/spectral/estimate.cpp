@@ -116,13 +116,12 @@ std::vector<Measurement> measure_dense(const LinearOperator<double>& j,
     const double upper = norms[b].upper * (1.0 + slack_forming);
     // what always holds, holds with high probability
     result[b] = {.lower = said[b].sigma,
-                 .lower_by = "dense-gram",
+                 .lower_by = NormMethod::dense_gram,
                  .residual = said[b].residual,
                  .steps = static_cast<int>(cols),
                  .direction = norms[b].direction,
                  .image = said[b].image,
                  .upper = upper,
-                 .upper_by = "dense-gram",
                  .upper_whp = upper,
                  .delta = options.delta};
   }
@@ -221,7 +220,7 @@ class Search final {
         estimates.begin(), estimates.end(),
         [](const auto& e) { return std::isfinite(e.upper_factor); });
     if (!speaks) j32.reset();
-    adopt(estimates, "golub-kahan-f32");
+    adopt(estimates, NormMethod::golub_kahan_f32);
     if (!speaks) return;
     const std::vector<double> drift = drift_bounds(*j32);
     for (Index b = 0; b < blocks_; ++b) {
@@ -275,7 +274,7 @@ class Search final {
     options.enclose = part_of_enclosure(0.999);
     options.seed = Rng(options_.seed).split(fresh_stream).next();
     const auto estimates = golub_kahan(j64(), blocks_, options);
-    adopt(estimates, "golub-kahan-f64");
+    adopt(estimates, NormMethod::golub_kahan_f64);
     for (const Index b : blocks) {
       const NormEstimate& e = estimates[b];
       if (!std::isfinite(e.upper_factor)) continue;
@@ -300,12 +299,12 @@ class Search final {
     for (Index b = 0; b < blocks_; ++b)
       if (found_[b].residual > options_.tolerance)
         options.start.segment(b * cols_, cols_) = found_[b].direction;
-    adopt(golub_kahan(j64(), blocks_, options), "golub-kahan-f64");
+    adopt(golub_kahan(j64(), blocks_, options), NormMethod::golub_kahan_f64);
   }
 
   // Keeps each direction that testifies to no less than the one known. Less by
   // rounding does not count: the later one has the smaller residual.
-  void adopt(const std::vector<NormEstimate>& estimates, const char* by) {
+  void adopt(const std::vector<NormEstimate>& estimates, NormMethod by) {
     constexpr double rounding = 1e-13;
     Vector directions(x_.size());
     for (Index b = 0; b < blocks_; ++b)

@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "lipscope/operators/common_shift.h"
 #include "lipscope/operators/map.h"
+#include "lipscope/spectral/norm_method.h"
 
 namespace lipscope {
 
@@ -54,17 +54,16 @@ MemoryPlan memory_plan(Index unknowns, const MeasureOptions& options);
 /// The local Lipschitz constant ‖J(x)‖₂ of a map at a point, from below and,
 /// where that can be said, from above.
 struct Measurement {
-  double lower = 0.0;    ///< ‖J v‖ for the unit `direction` v, in f64
-  std::string lower_by;  ///< dense-gram, golub-kahan-f32 or golub-kahan-f64
+  double lower = 0.0;  ///< ‖J v‖ for the unit `direction` v, in f64
+  NormMethod lower_by = NormMethod::golub_kahan_f32;
   double residual = 0.0;  ///< ‖JᵀJ v − σ² v‖/σ² at σ = lower, in f64
   int steps = 0;          ///< of all iterations, or columns formed
   /// residual ≤ tolerance and, if asked for, upper_whp ≤ enclose · lower.
   bool converged = false;
   Vector direction;  ///< v, the witness of lower
   Vector image;      ///< J v, in f64
-  /// ‖J‖₂ ≤ upper, always: only from the dense SVD.
+  /// ‖J‖₂ ≤ upper, always: where J was formed, by NormMethod::dense_gram.
   std::optional<double> upper;
-  std::string upper_by;  ///< dense-gram, or empty
   /// ‖J‖₂ ≤ upper_whp except with probability delta over the random numbers
   /// drawn. Never raised to lower: if it is below, something is wrong, and the
   /// reader must see it.
@@ -75,10 +74,11 @@ struct Measurement {
 /// ‖J(x)‖₂ of the map that `search` is in f32 and `witness` in f64: searched
 /// for in f32, testified in f64.
 ///
-/// Up to dense_limit unknowns, J is formed in f64 and `upper` is the dense
-/// SVD's times 1 + 1e-9 for the rounding in forming J. Beyond, Golub–Kahan in
-/// f32 finds a direction v; σ = ‖J v‖/‖v‖ and its residual come from J in f64.
-/// If that residual is above the tolerance, Golub–Kahan goes on from v in f64.
+/// Up to dense_limit unknowns, J is formed in f64 and `upper` is that of
+/// dense_norm times 1 + 1e-9 for the rounding in forming J. Beyond, Golub–Kahan
+/// in f32 finds a direction v; σ = ‖J v‖/‖v‖ and its residual come from J in
+/// f64. If that residual is above the tolerance, Golub–Kahan goes on from v in
+/// f64.
 ///
 /// It starts at random where an enclosure is asked for or no common shift is
 /// known, and otherwise from the sum of the shift's direction and a random one

@@ -1,16 +1,15 @@
 #include "lipscope/theory/bound.h"
 
 #include <cmath>
-#include <utility>
 
 namespace lipscope {
 
-Bound make_bound(const Statement& s, Magnitude value, std::string scope) {
+Bound make_bound(const Statement& s, Magnitude value, const InputSet& scope) {
   return {.name = s.name,
           .value = value.value(),
           .log10 = value.log10(),
           .norm = s.norm,
-          .scope = std::move(scope),
+          .scope = scope,
           .mask = s.mask,
           .citation = s.citation};
 }
@@ -20,8 +19,8 @@ Magnitude magnitude_of(const Bound& b) {
   return exp_of(well_above(b.log10 * std::log(10.0)));
 }
 
-bool speaks_of(const Bound& b, const std::string& norm) {
-  return b.norm == norm || (b.norm == "w2" && norm == "2");
+bool speaks_of(const Bound& b, Norm norm) {
+  return b.norm == norm || (b.norm == Norm::w2 && norm == Norm::two);
 }
 
 }  // namespace lipscope

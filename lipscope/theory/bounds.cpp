@@ -24,10 +24,9 @@
 namespace lipscope {
 namespace {
 
-std::string ball_scope(const BoundQuestion& q) {
-  return q.norm ? fmt::format("ball of radius {:.6g}, after the norm layer",
-                              q.radius)
-                : fmt::format("ball of radius {:.6g}", q.radius);
+InputSet inputs_of(const BoundQuestion& q) {
+  return q.norm ? InputSet::after_norm_layer(q.radius)
+                : InputSet::ball(q.radius);
 }
 
 void add_dot(const LayerHeads& layer, const BoundQuestion& q,
@@ -46,7 +45,7 @@ void add_dot(const LayerHeads& layer, const BoundQuestion& q,
       heads.alone.push_back(at_one * h.value);
       heads.projected.push_back(at_one * h.projected);
     }
-    out.push_back(make_bound(statement, together(layer, heads), ball_scope(q)));
+    out.push_back(make_bound(statement, together(layer, heads), inputs_of(q)));
   };
 
   if (!biased && !q.rope) {
@@ -83,7 +82,7 @@ void add_l2(const LayerHeads& layer, const BoundQuestion& q,
   const Index k = layer.heads[0].query.cols();
   const double p = kim21_phi_inverse(q.n);
   const Magnitude weights = kim21_weight_factor(norms) * layer.output;
-  const std::string scope = "everywhere";
+  const InputSet scope = InputSet::everywhere();
   out.push_back(make_bound(
       kim21_inf_statement,
       kim21_inf(q.n, k) * kim21_inf_weight_factor(norms, layer.output_inf),
@@ -128,7 +127,7 @@ void add_sigmoid(const LayerHeads& layer, const BoundQuestion& q,
     heads.projected.push_back(ramapuram24_ball(s, q.radius, q.n));
   }
   out.push_back(make_bound(ramapuram24_ball_statement, together(layer, heads),
-                           fmt::format("ball of radius {:.6g}", q.radius)));
+                           InputSet::ball(q.radius)));
 }
 
 void add_cosine(const LayerHeads& layer, const BoundQuestion& q,
@@ -149,9 +148,9 @@ void add_cosine(const LayerHeads& layer, const BoundQuestion& q,
     columns.projected.push_back(columns.alone.back() * output);
   }
   out.push_back(make_bound(qi23_cosine_statement, together(layer, published),
-                           "everywhere"));
+                           InputSet::everywhere()));
   out.push_back(make_bound(cosine_column_sums_statement,
-                           together(layer, columns), "everywhere"));
+                           together(layer, columns), InputSet::everywhere()));
 }
 
 constexpr KindBounds table[] = {
@@ -207,8 +206,7 @@ std::vector<Bound> bounds(const AttentionWeights& weights,
   return out;
 }
 
-std::optional<Bound> best_bound(const std::vector<Bound>& bounds,
-                                const std::string& norm) {
+std::optional<Bound> best_bound(const std::vector<Bound>& bounds, Norm norm) {
   std::optional<Bound> best;
   for (const Bound& b : bounds)
     if (speaks_of(b, norm) && (!best || b.log10 < best->log10)) best = b;

@@ -56,7 +56,6 @@ std::vector<Bound> bounds(const AttentionWeights& weights,
                           const BoundQuestion& question);
 
 /// The smallest of those that speak of the norm, if there is one.
-std::optional<Bound> best_bound(const std::vector<Bound>& bounds,
-                                const std::string& norm);
+std::optional<Bound> best_bound(const std::vector<Bound>& bounds, Norm norm);
 
 }  // namespace lipscope

@@ -4,7 +4,7 @@ namespace lipscope {
 
 const Statement castin24_ball_statement{
     .name = "castin24_ball",
-    .norm = "2",
+    .norm = Norm::two,
     .mask = "any",
     .citation =
         "Castin24, Lipschitz constant over sequences of n tokens in a "
@@ -18,7 +18,7 @@ Magnitude castin24_ball(double norm_a, double R, Index n) {
 
 const Statement castin24_meanfield_statement{
     .name = "castin24_meanfield",
-    .norm = "w2",
+    .norm = Norm::w2,
     .mask = "none",
     .citation =
         "Castin24, mean-field Lipschitz constant over measures on a "
@@ -31,7 +31,7 @@ Magnitude castin24_meanfield(double norm_a, double R) {
 
 const Statement castin24_data_statement{
     .name = "castin24_data",
-    .norm = "2",
+    .norm = Norm::two,
     .mask = "any",
     .citation =
         "Castin24, Jacobian norm at given tokens from their diameter; "

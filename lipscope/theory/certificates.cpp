@@ -159,7 +159,7 @@ Bound LocalCertificates::at(const Matrix& x, Certificate which) const {
   else
     value = headwise(which, layer, made_->norms(), here);
   return make_bound(statement_of(which), value * (1.0 + here.allowance),
-                    "at this input");
+                    InputSet::one());
 }
 
 Bound local_certificate(const AttentionWeights& weights,

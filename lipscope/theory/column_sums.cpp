@@ -27,7 +27,7 @@ Magnitude largest_column_sum(double spread, Index n, Mask mask) {
 
 const Statement column_sums_statement{
     .name = "column_sums",
-    .norm = "2",
+    .norm = Norm::two,
     .mask = "none",
     .citation =
         "lipscope: column sums of P over the ball, proof in "
@@ -41,7 +41,7 @@ Magnitude column_sums(const ScoreSizes& s, Index n) {
 
 const Statement column_sums_meanfield_statement{
     .name = "column_sums_meanfield",
-    .norm = "w2",
+    .norm = Norm::w2,
     .mask = "none",
     .citation =
         "lipscope: weighted column sums of P, proof in theory/column_sums.h"};
@@ -52,7 +52,7 @@ Magnitude column_sums_meanfield(const ScoreSizes& s) {
 
 const Statement column_sums_causal_statement{
     .name = "column_sums_causal",
-    .norm = "2",
+    .norm = Norm::two,
     .mask = "causal",
     .citation =
         "lipscope: column sums of a masked P, and Hardy's inequality, proof "
@@ -68,7 +68,7 @@ Magnitude column_sums_causal(const ScoreSizes& s, Index n) {
 
 const Statement hardy_meanfield_statement{
     .name = "hardy_meanfield",
-    .norm = "w2",
+    .norm = Norm::w2,
     .mask = "causal",
     .citation =
         "lipscope: Hardy's inequality, in the conditional distance of "

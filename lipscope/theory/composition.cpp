@@ -36,10 +36,10 @@ Magnitude layer_bound(const BlockParts& parts, MapName map, bool pre_norm) {
 
 LayerBound named_layer_bound(MapName map, const Bound& attention,
                              const BlockParts& parts, Magnitude value,
-                             const std::string& scope) {
+                             const InputSet& scope) {
   const Bound bound = make_bound(
       {.name = name_of(map) + "(" + attention.name + ")",
-       .norm = "2",
+       .norm = Norm::two,
        .mask = attention.mask,
        .citation = "of its parts, theory/composition.h; " + attention.citation},
       value, scope);
@@ -60,7 +60,7 @@ ModelBound model_bound(const std::vector<LayerBound>& blocks,
   if (final_norm) product = product * *final_norm;
   if (allowance > 0.0) product = product * (1.0 + allowance);
   return {make_bound({.name = "model(" + cited->bound.name + ")",
-                      .norm = "2",
+                      .norm = Norm::two,
                       .mask = cited->bound.mask,
                       .citation = cited->bound.citation},
                      product, cited->bound.scope),

@@ -43,7 +43,7 @@ struct LayerBound {
 /// Names the bound after its map and that of its attention, and cites both.
 LayerBound named_layer_bound(MapName map, const Bound& attention,
                              const BlockParts& parts, Magnitude value,
-                             const std::string& scope);
+                             const InputSet& scope);
 
 /// A bound on a model, from the input of layer 0 to the last hidden state.
 struct ModelBound {

@@ -8,7 +8,7 @@ namespace lipscope {
 
 const Statement cosine_column_sums_statement{
     .name = "cosine_column_sums",
-    .norm = "2",
+    .norm = Norm::two,
     .mask = "any",
     .citation =
         "lipscope: column sums of P and unit variances, proof in "

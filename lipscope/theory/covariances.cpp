@@ -48,7 +48,7 @@ Largest largest_of_rows(const LayerParts& l, const Matrix& query_factor,
 
 const Statement covariances_statement{
     .name = "covariances",
-    .norm = "2",
+    .norm = Norm::two,
     .mask = "any",
     .citation =
         "lipscope: covariances and column sums at the input, proof in "

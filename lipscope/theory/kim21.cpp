@@ -22,7 +22,7 @@ L2HeadNorms l2_head_norms(const HeadWeights& head) {
 
 const Statement kim21_inf_statement{
     .name = "kim21_inf",
-    .norm = "inf",
+    .norm = Norm::inf,
     .mask = "any",
     .citation =
         "Kim21, Lipschitz constant of L2 multi-head attention in the "
@@ -54,7 +54,7 @@ Magnitude kim21_weight_factor(const std::vector<L2HeadNorms>& heads) {
 
 const Statement kim21_two_statement{
     .name = "kim21_two",
-    .norm = "2",
+    .norm = Norm::two,
     .mask = "any",
     .citation =
         "Kim21, Lipschitz constant of L2 multi-head attention in the "

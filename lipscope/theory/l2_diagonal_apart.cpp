@@ -6,7 +6,7 @@ namespace lipscope {
 
 const Statement l2_diagonal_apart_statement{
     .name = "l2_diagonal_apart",
-    .norm = "2",
+    .norm = Norm::two,
     .mask = "any",
     .citation =
         "lipscope: Kim21's lemma with the diagonal apart, proof in "

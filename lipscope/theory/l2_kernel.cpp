@@ -24,7 +24,7 @@ double weighted_column_sum(double total, double m) {
 
 const Statement l2_kernel_statement{
     .name = "l2_kernel",
-    .norm = "2",
+    .norm = Norm::two,
     .mask = "any",
     .citation =
         "lipscope: column sums of a normalised Gaussian kernel, proof in "

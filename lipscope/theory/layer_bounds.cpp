@@ -54,12 +54,12 @@ std::optional<LayerBound> layer_bound_everywhere(const LayerWeights& layer,
           "layer bound: {} is attention alone, or more than a layer",
           name_of(map));
   const std::optional<Bound> attention =
-      best_bound(attention_bounds(layer, true, options, n, tokens), "2");
+      best_bound(attention_bounds(layer, true, options, n, tokens), Norm::two);
   if (!attention || !std::isfinite(attention->value)) return std::nullopt;
   const BlockParts parts = parts_everywhere(layer, map, attention->value);
-  return named_layer_bound(map, *attention, parts,
-                           layer_bound(parts, map, layer.pre_norm()),
-                           layer.pre_norm() ? "everywhere" : attention->scope);
+  return named_layer_bound(
+      map, *attention, parts, layer_bound(parts, map, layer.pre_norm()),
+      layer.pre_norm() ? InputSet::everywhere() : attention->scope);
 }
 
 }  // namespace lipscope

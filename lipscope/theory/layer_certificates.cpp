@@ -47,11 +47,10 @@ struct LayerCertificates::Made {
 
   std::optional<Bound> attention_at(const Matrix& x,
                                     std::optional<Certificate> which) const {
-    return which ? local->at(x, *which) : over_ball(x, "2");
+    return which ? local->at(x, *which) : over_ball(x, Norm::two);
   }
 
-  std::optional<Bound> over_ball(const Matrix& x,
-                                 const std::string& norm) const {
+  std::optional<Bound> over_ball(const Matrix& x, Norm norm) const {
     const double R = longest_row(x);
     if (!(R > 0.0)) return std::nullopt;
     return best_bound(
@@ -102,8 +101,8 @@ std::optional<Certificate> LayerCertificates::usual(Index n) const {
                                 : Certificate::split_paths;
 }
 
-std::optional<Bound> LayerCertificates::over_ball(
-    const Matrix& x, const std::string& norm) const {
+std::optional<Bound> LayerCertificates::over_ball(const Matrix& x,
+                                                  Norm norm) const {
   require(!made_->around(), "certificate: {} is more than attention",
           name_of(made_->map));
   return made_->over_ball(x, norm);
@@ -142,7 +141,7 @@ std::optional<LayerBound> LayerCertificates::composed_at(
   // what rounding in the states may do to the norms made of them
   const Magnitude value = layer_bound(parts, m.map, pre) * (1.0 + 1e-9);
   LayerBound found =
-      named_layer_bound(m.map, *attention, parts, value, "at this input");
+      named_layer_bound(m.map, *attention, parts, value, InputSet::one());
   found.value = magnitude_of(found.bound);
   return found;
 }

@@ -45,11 +45,10 @@ class LayerCertificates {
   std::optional<LayerBound> composed_at(const Matrix& x,
                                         std::optional<Certificate> which) const;
 
-  /// Of the attention alone, in the norm "2", "inf" or "token": the best of
+  /// Of the attention alone, in the norm two, inf or token: the best of
   /// bounds.h over the ball that holds x, or everywhere. Nothing where nothing
   /// is proved.
-  std::optional<Bound> over_ball(const Matrix& x,
-                                 const std::string& norm) const;
+  std::optional<Bound> over_ball(const Matrix& x, Norm norm) const;
 
  private:
   struct Made;

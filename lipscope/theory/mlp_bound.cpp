@@ -16,11 +16,12 @@ Magnitude mlp_bound(double first, double second, Activation activation) {
   return Magnitude(first) * activation_slope(activation) * second;
 }
 
-Magnitude mlp_lipschitz(const MlpWeights& w, const std::string& norm) {
+Magnitude mlp_lipschitz(const MlpWeights& w, Norm norm) {
   require_sound(w);
   require(w.gate.size() == 0, "mlp_lipschitz: a gated MLP has no constant");
-  require(norm == "2" || norm == "inf", "mlp_lipschitz: norm {}", norm);
-  if (norm == "2")
+  require(norm == Norm::two || norm == Norm::inf, "mlp_lipschitz: norm {}",
+          name_of(norm));
+  if (norm == Norm::two)
     return mlp_bound(weight_norm_above(w.up), weight_norm_above(w.down),
                      w.activation);
   return mlp_bound(row_sum_above(w.up.transpose()),

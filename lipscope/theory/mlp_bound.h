@@ -1,8 +1,7 @@
 #pragma once
 
-#include <string>
-
 #include "lipscope/model/mlp.h"
+#include "lipscope/operators/norm.h"
 #include "lipscope/theory/magnitude.h"
 
 /// MLPs from above.
@@ -12,10 +11,10 @@ namespace lipscope {
 Magnitude mlp_bound(double first, double second, Activation activation);
 
 /// Lip(y = act(x W_up + b) W_down + b') of each token by itself, and so of a
-/// sequence, from above: ‖W_up‖ L_act ‖W_down‖, in the norm "2" or "inf" (for
-/// tokens, which are rows, the largest absolute column sums). A gated MLP is
-/// quadratic in its input and has no such constant; it is refused.
-Magnitude mlp_lipschitz(const MlpWeights& weights, const std::string& norm);
+/// sequence, from above: ‖W_up‖ L_act ‖W_down‖, in the 2-norm or the inf-norm
+/// (for tokens, which are rows, the largest absolute column sums). A gated MLP
+/// is quadratic in its input and has no such constant; it is refused.
+Magnitude mlp_lipschitz(const MlpWeights& weights, Norm norm);
 
 /// What the bound on an MLP takes of its weights, from above: made once.
 struct MlpNorms {

@@ -6,7 +6,7 @@ namespace lipscope {
 
 const Statement qi23_cosine_statement{
     .name = "qi23_cosine",
-    .norm = "2",
+    .norm = Norm::two,
     .mask = "any",
     .citation = "Qi23, scaled cosine similarity attention; softmax by Nair25"};
 

@@ -7,7 +7,7 @@ namespace lipscope {
 
 const Statement ramapuram24_ball_statement{
     .name = "ramapuram24_ball",
-    .norm = "2",
+    .norm = Norm::two,
     .mask = "any",
     .citation =
         "Ramapuram24, sigmoid attention, re-derived over a ball with "

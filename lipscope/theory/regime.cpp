@@ -12,7 +12,7 @@ namespace {
 double least_log10(const std::vector<Bound>& bounds, bool only_without_n) {
   double least = std::numeric_limits<double>::infinity();
   for (const Bound& b : bounds)
-    if (!only_without_n || b.norm == "w2") least = std::min(least, b.log10);
+    if (!only_without_n || b.norm == Norm::w2) least = std::min(least, b.log10);
   return least;
 }
 

@@ -6,7 +6,7 @@ namespace lipscope {
 
 const Statement row_sums_statement{
     .name = "row_sums",
-    .norm = "token",
+    .norm = Norm::token,
     .mask = "any",
     .citation = "lipscope: largest token norm, proof in theory/row_sums.h"};
 
@@ -16,7 +16,7 @@ Magnitude row_sums(const ScoreSizes& s) {
 
 const Statement l2_row_sums_statement{
     .name = "l2_row_sums",
-    .norm = "token",
+    .norm = Norm::token,
     .mask = "any",
     .citation =
         "lipscope: Kim21's lemma in the largest token norm, proof in "

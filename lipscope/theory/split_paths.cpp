@@ -7,7 +7,7 @@ namespace lipscope {
 
 const Statement split_paths_statement{
     .name = "split_paths",
-    .norm = "2",
+    .norm = Norm::two,
     .mask = "any",
     .citation =
         "lipscope: value path by its leading direction, key and query paths "

@@ -71,14 +71,14 @@ class Product {
     if (stack_.head.size() > 0)
       found_.logits = product * add(number, "head", "weight norms",
                                     weight_norm_above(stack_.head));
-    found_.scope = by_radius_ ? fmt::format("ball of radius {:.6g}", *radius_)
-                              : "everywhere";
+    if (by_radius_) found_.scope = InputSet::ball(*radius_);
     return std::move(found_);
   }
 
  private:
   Magnitude add(Index layer, const char* part, const std::string& bound,
-                Magnitude value, const std::string& scope = "everywhere") {
+                Magnitude value,
+                const InputSet& scope = InputSet::everywhere()) {
     found_.parts.push_back({layer, part, bound, scope, value});
     return value;
   }
@@ -97,7 +97,7 @@ class Product {
       parts.attention_norm = add(number, "attention_norm", "norm gain",
                                  norm_layer_everywhere(layer.attention_norm));
     parts.mlp =
-        add(number, "mlp", "weight norms", mlp_lipschitz(layer.mlp, "2"));
+        add(number, "mlp", "weight norms", mlp_lipschitz(layer.mlp, Norm::two));
     if (normed)
       parts.mlp_norm = add(number, "mlp_norm", "norm gain",
                            norm_layer_everywhere(layer.mlp_norm));
@@ -127,7 +127,7 @@ class Product {
       question.norm = read->norm;
       if (!read->norm) by_radius_ = true;
     }
-    return best_bound(bounds(layer.attention, question), "2");
+    return best_bound(bounds(layer.attention, question), Norm::two);
   }
 
   std::optional<Bound> nothing(Index number, const char* why) {

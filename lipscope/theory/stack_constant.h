@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lipscope/model/layer.h"
+#include "lipscope/theory/input_set.h"
 #include "lipscope/theory/magnitude.h"
 
 namespace lipscope {
@@ -27,7 +28,7 @@ struct StackPart {
   std::string part;   ///< "attention", "attention_norm", "mlp", "mlp_norm",
                       ///< "last_norm", "head"
   std::string bound;  ///< what proves it: "l2_kernel", "weight norms", …
-  std::string scope;  ///< of the part's own input
+  InputSet scope;     ///< of the part's own input
   Magnitude value;    ///< without the residual around it
 };
 
@@ -39,7 +40,7 @@ struct StackConstant {
   /// nothing where a part has no bound.
   std::optional<Magnitude> hidden, logits;
   std::string unbounded;  ///< that part and why it has none; else empty
-  std::string scope;      ///< "everywhere" or "ball of radius R"
+  InputSet scope = InputSet::everywhere();  ///< or a ball
 };
 
 /// The product over the blocks of (1 + L_attention L_norm)(1 + L_mlp L_norm) in

@@ -262,7 +262,7 @@ Matrix token_pair_norms_above(const LayerParts& l, const LayerAt& at) {
 
 const Statement token_pairs_statement{
     .name = "token_pairs",
-    .norm = "2",
+    .norm = Norm::two,
     .mask = "any",
     .citation =
         "lipscope: norm of the matrix of the norms of J between pairs of "

@@ -19,7 +19,7 @@ double yudin25_g1(const Vector& p) {
 
 const Statement yudin25_local_statement{
     .name = "yudin25_local",
-    .norm = "2",
+    .norm = Norm::two,
     .mask = "any",
     .citation =
         "Yudin25, Jacobian norm of a head from its attention weights; "

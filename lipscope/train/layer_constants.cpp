@@ -32,7 +32,7 @@ std::vector<LayerConstant> layer_constants(LanguageModel<float>& model,
         bounds(
             exported,
             {.kind = kind, .mask = Mask::causal, .n = n, .radius = c.radius}),
-        "2");
+        Norm::two);
     found.push_back(std::move(c));
   }
   return found;

@@ -26,7 +26,7 @@ Record record_of(const TrainingSubject& s, const char* figure) {
   r.mask = "causal";
   r.n = s.model.context;
   r.d = s.model.width;
-  r.dtype = "f32";
+  r.dtype = NumberFormat::f32;
   r.seed = s.seed;
   r.parameters["experiment"] = fmt::format("{}, {}", s.folder, figure);
   return r;
@@ -39,9 +39,8 @@ Record point_of(const TrainingSubject& s, const char* figure,
   return r;
 }
 
-Record loss(const TrainingSubject& s, const std::string& split,
-            const std::string& scope, Index step, double nll,
-            Index characters) {
+Record loss(const TrainingSubject& s, const std::string& split, Scope scope,
+            Index step, double nll, Index characters) {
   Record r = point_of(s, losses, split, step);
   r.map = "model";
   r.scope = scope;
@@ -56,8 +55,8 @@ Record loss(const TrainingSubject& s, const std::string& split,
 Record gradient(const TrainingSubject& s, const std::string& series, Index step,
                 double norm) {
   Record r = point_of(s, gradients, series, step);
-  r.norm = "2";
-  r.scope = "the batch of the step";
+  r.norm = Norm::two;
+  r.scope = Scope::batch;
   r.quantity = Quantity::gradient_norm;
   r.value_of = "norm of the gradient before clipping";
   r.value = norm;
@@ -68,14 +67,14 @@ Record constant(const TrainingSubject& s, const LayerConstant& c, Index step) {
   Record r = point_of(s, constants, fmt::format("layer {}", c.layer), step);
   r.layer = c.layer;
   r.map = "attn";
-  r.norm = "2";
+  r.norm = Norm::two;
   r.n = c.n;
   r.radius_max = c.radius;
   set_lower(r, c.measured);
-  r.scope = "input";
+  r.scope = Scope::input;
   if (c.above) {
     set_upper(r, *c.above);
-    r.details["upper_scope"] = c.above->scope;
+    r.details["upper_scope"] = name_of(c.above->scope);
   }
   return r;
 }
@@ -84,9 +83,9 @@ Record promise(const TrainingSubject& s, const PromisedConstant& c,
                Index step) {
   Record r = point_of(s, promises, "certified", step);
   r.map = "model";
-  r.norm = "2";
-  set_upper(r, c.certified, "stack_constant");
-  r.scope = c.scope;
+  r.norm = Norm::two;
+  set_upper(r, c.certified, KnownBy::bound("stack_constant"));
+  r.scope = scope_of(c.scope);
   r.parameters.update(
       {{"from", "input of layer 0"}, {"to", "logits"}, {"limit", c.limit}});
   r.details["longest_token"] = c.longest_token;
@@ -147,9 +146,8 @@ Lines figure_lines(const TrainingSubject& s) {
 
 Lines lines_of(const TrainingSubject& s, const Evaluation& e) {
   std::vector<Record> records = {
-      loss(s, "train", "the batch of the step", e.step, e.train_nll,
-           e.train_characters),
-      loss(s, "valid", "the validation text", e.step, e.valid_nll,
+      loss(s, "train", Scope::batch, e.step, e.train_nll, e.train_characters),
+      loss(s, "valid", Scope::validation_text, e.step, e.valid_nll,
            e.valid_characters),
       gradient(s, "whole model", e.step, e.gradient_norm)};
   records[0].details.update(
@@ -171,7 +169,7 @@ Lines lines_of(const TrainingSubject& s, const Evaluation& e) {
 
 Lines lines_of(const TrainingSubject& s, const RunSummary& e) {
   Record r =
-      loss(s, "test", "the test text", e.steps, e.test_nll, e.test_characters);
+      loss(s, "test", Scope::test_text, e.steps, e.test_nll, e.test_characters);
   r.details.update(
       {{"best_step", e.best_step}, {"best_valid_nll", e.best_valid_nll}});
   return {to_json(r)};

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "lipscope/theory/input_set.h"
 #include "lipscope/train/language_model.h"
 
 /// Weights that are kept within limits while they are learnt. What is done
@@ -48,7 +49,7 @@ void keep_within(const WeightLimits& limits, const LanguageModel<float>& model,
 struct PromisedConstant {
   double limit = 0.0;
   double certified = 0.0;  ///< by theory/stack_constant.h: at most the limit
-  std::string scope;
+  InputSet scope = InputSet::everywhere();
   /// No token that enters layer 0 is longer. A model may answer a small
   /// constant by long embeddings: the product of the two has no unit.
   double longest_token = 0.0;

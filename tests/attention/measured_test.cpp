@@ -26,7 +26,8 @@ Measurement measure(const AttentionWeights& weights,
 
 void expect_the_norm(const Measurement& m, double exact,
                      const std::string& name) {
-  EXPECT_NEAR(m.lower, exact, 1e-6 * exact) << name << ", " << m.lower_by;
+  EXPECT_NEAR(m.lower, exact, 1e-6 * exact)
+      << name << ", " << name_of(m.lower_by);
   EXPECT_LE(m.lower, exact * (1 + 1e-9)) << name;
   EXPECT_TRUE(m.converged) << name << ", residual " << m.residual;
   EXPECT_GE(m.upper_whp.value_or(m.lower), m.lower) << name;

@@ -112,7 +112,7 @@ TEST(AuditBound, IsAboveWhatIsMeasuredWithinItsRadius) {
   BoundRequest request;
   request.source = request_of("6").source;
   request.source.radius =
-      std::to_string(measured.rows()[0]["radius_max"].get<double>() * 1.001);
+      Radius::number(measured.rows()[0]["radius_max"].get<double>() * 1.001);
   bound(request, bounds);
   ASSERT_GE(bounds.rows().size(), 2u);
   for (const auto& row : bounds.rows())

@@ -84,9 +84,9 @@ struct Problem {
     for (const Spoken& s : spoken)
       if (s.name == name) what = s.measured;
     if (what == Measure::row) return x;
-    const JacobianNorm norm = what == Measure::inf     ? JacobianNorm::inf
-                              : what == Measure::token ? JacobianNorm::token
-                                                       : JacobianNorm::two;
+    const Norm norm = what == Measure::inf     ? Norm::inf
+                      : what == Measure::token ? Norm::token
+                                               : Norm::two;
     Objective f(weights, options, norm, 1);
     return ascend([&](const Matrix& at) { return f(at); }, region, x,
                   {.max_evaluations = 30})
@@ -94,10 +94,10 @@ struct Problem {
   }
 };
 
-Measure measure_of(const std::string& norm) {
-  return norm == "inf"     ? Measure::inf
-         : norm == "token" ? Measure::token
-                           : Measure::two;
+Measure measure_of(Norm norm) {
+  return norm == Norm::inf     ? Measure::inf
+         : norm == Norm::token ? Measure::token
+                               : Measure::two;
 }
 
 void speak_of(Problem& p, const BoundQuestion& question,

@@ -44,7 +44,8 @@ struct Case {
       claims;
   /// Climbs by gradients from x to where the named claim is nearer to its
   /// bound; empty where there is no gradient.
-  std::function<Matrix(const Matrix& x, const std::string& norm)> ascended = {};
+  std::function<Matrix(const Matrix& x, const std::string& claim)> ascended =
+      {};
 };
 
 /// Case `number` of the campaign with this seed; nothing else enters.

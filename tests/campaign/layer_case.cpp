@@ -100,7 +100,7 @@ Case layer_case(Dice dice) {
                                   layer.attention_norm}
                        : TokenSet{R, {}};
   const std::optional<Bound> attention =
-      best_bound(attention_bounds(layer, true, options, n, tokens), "2");
+      best_bound(attention_bounds(layer, true, options, n, tokens), Norm::two);
   if (attention && std::isfinite(attention->value))
     p->everywhere =
         layer_bound(parts_everywhere(layer, p->map, attention->value), p->map,

@@ -83,7 +83,7 @@ Case measure_case(Dice dice) {
                                            .project = p->options.project,
                                            .n = n,
                                            .radius = R}))
-    if (b.norm == "w2" || b.norm == "d2") p->bounds.push_back(b);
+    if (b.norm == Norm::w2 || b.norm == Norm::d2) p->bounds.push_back(b);
   return {
       .what = fmt::format("measure mask {} n {} d {} heads {}{}",
                           name_of(p->options.mask), n, d, p->weights.heads,

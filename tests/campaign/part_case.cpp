@@ -126,7 +126,7 @@ Case mlps(Dice& dice) {
   const double R = radius_of(x);
   const bool gated = mlp.gate.size() > 0;
   const double two = mlp_above(mlp_norms(mlp), R).value();
-  const double inf = gated ? 0.0 : mlp_lipschitz(mlp, "inf").value();
+  const double inf = gated ? 0.0 : mlp_lipschitz(mlp, Norm::inf).value();
   const auto f = std::make_shared<Mlp<double>>(mlp, 1);
   return made(
       gated ? "gated MLP" : "MLP", std::move(x),

@@ -95,7 +95,7 @@ TEST(ContractiveL2, IsNotSteeperThanOneWhereSearchLooks) {
     const ContractiveL2<double> f(w, {.kind = Kind::l2});
     const SearchResult found =
         search(w, {.kind = Kind::l2, .threads = 1}, everywhere(),
-               {.norm = JacobianNorm::inf, .n = n, .restarts = 2});
+               {.norm = Norm::inf, .n = n, .restarts = 2});
     const double norm = inf_norm(*f.linearize(found.best.x)).value;
     EXPECT_LE(norm, 1.0) << n;
     EXPECT_NEAR(norm, found.best.value / f.bound(n).value(), 1e-10) << n;
@@ -145,14 +145,14 @@ MlpWeights random_mlp(Activation activation) {
 
 TEST(ContractiveMlp, HasAJacobianOfNormAtMostOne) {
   for (const Activation a : {Activation::gelu, Activation::relu})
-    for (const std::string norm : {"2", "inf"}) {
+    for (const Norm norm : {Norm::two, Norm::inf}) {
       const MapPtr<double> f = contractive_mlp<double>(random_mlp(a), norm);
       for (const double size : {0.3, 1.0, 5.0}) {
         const Matrix x = size * gaussian(3, 4, Rng(8));
         const OperatorPtr<double> j = f->linearize(x);
         const Matrix dense = materialize(*j);
         const double steepness =
-            norm == "2" ? weight_norm_above(dense) : row_sum_above(dense);
+            norm == Norm::two ? weight_norm_above(dense) : row_sum_above(dense);
         EXPECT_LE(steepness, 1.0);
         EXPECT_LT(check_derivative(*f, x, Rng(9)).error, 1e-8);
         EXPECT_LT(adjoint_defect(*j, Rng(10)), 1e-13);
@@ -168,14 +168,14 @@ TEST(ContractiveMlp, BoundIsTheFormulaWorkedByHand) {
   w.up << 1.0, -2.0, -3.0, 4.0;
   w.down.resize(2, 1);
   w.down << 2.0, -3.0;
-  EXPECT_NEAR(mlp_lipschitz(w, "inf").value(), 30.0, 1e-10);
+  EXPECT_NEAR(mlp_lipschitz(w, Norm::inf).value(), 30.0, 1e-10);
   // σ₁² of [[1,−2],[−3,4]] is 15 + √221, |W_down|² = 13
-  EXPECT_NEAR(mlp_lipschitz(w, "2").value(),
+  EXPECT_NEAR(mlp_lipschitz(w, Norm::two).value(),
               std::sqrt((15.0 + std::sqrt(221.0)) * 13.0), 1e-8);
   w.activation = Activation::gelu;
-  EXPECT_NEAR(mlp_lipschitz(w, "inf").value(), 30.0 * 1.1290, 1e-10);
+  EXPECT_NEAR(mlp_lipschitz(w, Norm::inf).value(), 30.0 * 1.1290, 1e-10);
   w.gate = w.up;
-  EXPECT_THROW(mlp_lipschitz(w, "inf"), std::invalid_argument);
+  EXPECT_THROW(mlp_lipschitz(w, Norm::inf), std::invalid_argument);
 }
 
 TEST(SpectralCap, BringsTheNormToTheCapAndLeavesSmallOnesAlone) {

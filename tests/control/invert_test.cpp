@@ -26,9 +26,9 @@ class Linear final : public Map<double> {
 TEST(SequenceNorm, IsWhatItIsCalled) {
   Matrix x(2, 2);
   x << 3.0, -4.0, 0.0, 2.0;
-  EXPECT_DOUBLE_EQ(sequence_norm(x, "2"), std::sqrt(29.0));
-  EXPECT_DOUBLE_EQ(sequence_norm(x, "inf"), 4.0);
-  EXPECT_DOUBLE_EQ(sequence_norm(x, "token"), 5.0);
+  EXPECT_DOUBLE_EQ(sequence_norm(x, Norm::two), std::sqrt(29.0));
+  EXPECT_DOUBLE_EQ(sequence_norm(x, Norm::inf), 4.0);
+  EXPECT_DOUBLE_EQ(sequence_norm(x, Norm::token), 5.0);
   EXPECT_THROW(sequence_norm(x, "1"), std::invalid_argument);
 }
 
@@ -124,17 +124,17 @@ TEST(Invert, ContractiveAttentionKeepsEveryPromise) {
                                       test::options_of(make));
         const ResidualBlock g{&f, c, 1.0};
         const Matrix x = test::random_tokens(make, size);
-        const Inversion r =
-            invert(g, g(x), {.keep_going = [&](const InvertStep& s) {
-                     EXPECT_LE(sequence_norm(s.x - x, "inf"), *s.error_bound);
-                     return true;
-                   }});
+        const Inversion r = invert(
+            g, g(x), {.keep_going = [&](const InvertStep& s) {
+              EXPECT_LE(sequence_norm(s.x - x, Norm::inf), *s.error_bound);
+              return true;
+            }});
         EXPECT_EQ(r.status, InvertStatus::converged);
         EXPECT_LE(r.iterations, *r.a_priori + 1);
         EXPECT_LE(r.worst_ratio, c * 1.002);
         EXPECT_LE(*r.error_bound,
-                  1e-10 * std::max(1.0, sequence_norm(g(x), "inf")));
-        EXPECT_LT(sequence_norm(r.x - x, "inf"), 1e-12 * size);
+                  1e-10 * std::max(1.0, sequence_norm(g(x), Norm::inf)));
+        EXPECT_LT(sequence_norm(r.x - x, Norm::inf), 1e-12 * size);
       }
 }
 
@@ -156,7 +156,7 @@ TEST(Invert, SlowestContractionComesNearItsPromise) {
   EXPECT_EQ(r.status, InvertStatus::converged);
   EXPECT_LE(r.worst_ratio, c * 1.002);
   EXPECT_GT(r.worst_ratio, 0.25 * c);
-  EXPECT_LE(sequence_norm(r.x - x, "inf"), *r.error_bound + *r.rounding);
+  EXPECT_LE(sequence_norm(r.x - x, Norm::inf), *r.error_bound + *r.rounding);
 }
 
 // q = 3/4 twice and f = identity: e_1 = 4 e_2 + ε_1
@@ -180,7 +180,7 @@ TEST(InvertStack, RecoversTokensThroughAttentionAndMlp) {
   const MapPtr<double> mlp =
       contractive_mlp<double>({.up = gaussian(make.d, 20, Rng(1)),
                                .down = gaussian(20, make.d, Rng(2))},
-                              "inf");
+                              Norm::inf);
   const std::vector<ResidualBlock> blocks = {{&attention, 0.9, 1.0},
                                              {mlp.get(), 0.8, 1.0},
                                              {&attention, 0.7, 1.0},
@@ -190,12 +190,13 @@ TEST(InvertStack, RecoversTokensThroughAttentionAndMlp) {
   for (const ResidualBlock& g : blocks) y = g(y);
   const StackInversion r = invert_stack(blocks, y);
   EXPECT_EQ(r.status, InvertStatus::converged);
-  EXPECT_LE(sequence_norm(r.x - x, "inf"), *r.error_bound + *r.rounding);
-  EXPECT_LT(sequence_norm(r.x - x, "inf"), 1e-11);
+  EXPECT_LE(sequence_norm(r.x - x, Norm::inf), *r.error_bound + *r.rounding);
+  EXPECT_LT(sequence_norm(r.x - x, Norm::inf), 1e-11);
   // inverted in the wrong order it is something else
-  EXPECT_GT(sequence_norm(
-                invert_stack({blocks.rbegin(), blocks.rend()}, y).x - x, "inf"),
-            1e-6);
+  EXPECT_GT(
+      sequence_norm(invert_stack({blocks.rbegin(), blocks.rend()}, y).x - x,
+                    Norm::inf),
+      1e-6);
 }
 
 TEST(InvertStack, EndsWhereABlockDiverges) {

@@ -64,7 +64,7 @@ TEST(RecoveredText, IsTheTextWithAProof) {
   const StackInversion found = invert_stack(g.blocks(), g(x));
   ASSERT_EQ(found.status, InvertStatus::converged);
   const double bound = *found.error_bound + *found.rounding;
-  EXPECT_LE(sequence_norm(found.x - x, "inf"), bound);
+  EXPECT_LE(sequence_norm(found.x - x, Norm::inf), bound);
   const ReadTokens read = read_tokens(model, found.x, bound);
   EXPECT_EQ(read.ids, text);
   EXPECT_EQ(read.proved, std::vector<bool>(text.size(), true));
@@ -85,8 +85,8 @@ TEST(RecoveredText, CountsTheErrorOfWhatItIsGiven) {
       invert_stack(g.blocks(), y, {.given_error = moved});
   // 1/(1 − 0.5) four times
   EXPECT_NEAR(*found.error_bound - exact, 16 * moved, 1e-9);
-  EXPECT_LE(sequence_norm(found.x - x, "inf"), *found.error_bound);
-  EXPECT_GT(sequence_norm(found.x - x, "inf"), exact);
+  EXPECT_LE(sequence_norm(found.x - x, Norm::inf), *found.error_bound);
+  EXPECT_GT(sequence_norm(found.x - x, Norm::inf), exact);
 }
 
 TEST(ReadTokens, ProvesNothingWhereTwoAreWithinTheBound) {

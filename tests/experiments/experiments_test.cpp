@@ -41,10 +41,9 @@ TEST(Experiments, AskEachQuestionOnceAndSayWhatItIsAbout) {
             r.parameters.dump();
         EXPECT_TRUE(seen.insert(place).second) << place << " stands twice";
         EXPECT_EQ(figure.rfind(e.name, 0), 0u) << figure;
-        EXPECT_FALSE(at.series.empty() || r.model.empty() || r.scope.empty())
-            << place;
+        EXPECT_FALSE(at.series.empty() || r.model.empty() || !r.scope) << place;
         // a constant is in a norm, and a value says what it is
-        EXPECT_NE(r.norm.empty(), r.value_of.empty()) << place;
+        EXPECT_EQ(r.norm.has_value(), r.value_of.empty()) << place;
         EXPECT_GE(r.n, 1) << place;
         EXPECT_GE(r.d, 1) << place;
         EXPECT_FALSE(r.lower || r.upper || r.value)

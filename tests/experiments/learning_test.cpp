@@ -138,7 +138,7 @@ TEST(KimCharlm, HasACurveAndAnEndForEachModelAndDepth) {
   for (const Record& r : records_of(kim_charlm)) {
     EXPECT_TRUE(r.value) << r.kind;
     EXPECT_FALSE(r.lower || r.upper);
-    ++(r.scope == "the test text" ? ends : curves)[r.kind];
+    ++(r.scope == Scope::test_text ? ends : curves)[r.kind];
   }
   for (const char* model :
        {"lstm", "dot", "l2-untied", "l2", "contractive-l2"}) {

@@ -133,7 +133,7 @@ TEST_P(EveryArchitecture, HasTheConstantsOfTheDenseJacobianByDifferences) {
             measure_norm(*map<float>(name, options), *f, x,
                          {.tolerance = 1e-7, .dense_limit = dense_limit});
         EXPECT_NEAR(m.lower, exact, 1e-7 * exact)
-            << name_of(name) << " " << m.lower_by;
+            << name_of(name) << " " << name_of(m.lower_by);
         EXPECT_TRUE(m.converged) << name_of(name);
       }
     }

@@ -21,7 +21,7 @@ TEST(SetUpper, PutsValueLogarithmAndName) {
   set_upper(r, bound_of(100.0, 2.0, "column_sums"));
   EXPECT_EQ(r.upper, 100.0);
   EXPECT_EQ(r.upper_log10, 2.0);
-  EXPECT_EQ(r.upper_by, "column_sums");
+  EXPECT_EQ(r.upper_by.name(), "column_sums");
   EXPECT_EQ(to_json(r)["upper_is"], "proved");
 }
 
@@ -38,7 +38,7 @@ TEST(SetUpper, KeepsTheLogarithmOfWhatDoesNotFitADouble) {
 
 TEST(SetUpper, HasNoLogarithmOfZero) {
   Record r;
-  set_upper(r, 0.0, "b");
+  set_upper(r, 0.0, KnownBy::bound("b"));
   EXPECT_EQ(r.upper, 0.0);
   EXPECT_FALSE(r.upper_log10);
 }
@@ -46,31 +46,31 @@ TEST(SetUpper, HasNoLogarithmOfZero) {
 TEST(SetUpper, ReplacesALargerLogarithmAlone) {
   Record r;
   set_upper(r, bound_of(std::numeric_limits<double>::infinity(), 350.0, "b"));
-  set_upper(r, 10.0, "c");
+  set_upper(r, 10.0, KnownBy::bound("c"));
   EXPECT_EQ(r.upper, 10.0);
   EXPECT_EQ(r.upper_log10, 1.0);
-  EXPECT_EQ(r.upper_by, "c");
+  EXPECT_EQ(r.upper_by.name(), "c");
 }
 
 TEST(LowerUpper, TakesTheSmallerBound) {
   Record r;
   lower_upper(r, bound_of(100.0, 2.0, "first"));
-  EXPECT_EQ(r.upper_by, "first");
+  EXPECT_EQ(r.upper_by.name(), "first");
   lower_upper(r, bound_of(1000.0, 3.0, "larger"));
-  EXPECT_EQ(r.upper_by, "first");
+  EXPECT_EQ(r.upper_by.name(), "first");
   lower_upper(r, bound_of(10.0, 1.0, "smaller"));
-  EXPECT_EQ(r.upper_by, "smaller");
+  EXPECT_EQ(r.upper_by.name(), "smaller");
   EXPECT_EQ(r.upper, 10.0);
   const double infinity = std::numeric_limits<double>::infinity();
   lower_upper(r, bound_of(infinity, 400.0, "beyond double"));
-  EXPECT_EQ(r.upper_by, "smaller");
+  EXPECT_EQ(r.upper_by.name(), "smaller");
 }
 
 TEST(LowerUpper, LeavesWhatWasMeasuredWhereABoundIsZero) {
   Record r;
-  set_upper(r, 1e-16, "dense-gram");
+  set_upper(r, 1e-16, NormMethod::dense_gram);
   lower_upper(r, bound_of(0.0, -std::numeric_limits<double>::infinity(), "b"));
-  EXPECT_EQ(r.upper_by, "dense-gram");
+  EXPECT_EQ(r.upper_by.name(), "dense-gram");
 }
 
 TEST(SetRadii, AreTheLongestTokenAndTheRootMeanSquare) {

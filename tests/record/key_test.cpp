@@ -18,14 +18,14 @@ Record whole() {
   r.model = "folder";
   r.model_sha256 = "0a";
   r.layer = 1, r.head = 2;
-  r.map = "attn", r.kind = "dot", r.mask = "none", r.norm = "2";
+  r.map = "attn", r.kind = "dot", r.mask = "none", r.norm = Norm::two;
   r.n = 5, r.d = 8, r.sample = 3;
   r.input = RecordInput{
       .from = "text", .name = "a.txt", .sha256 = "0b", .offset = 40};
   r.radius_max = 1.5, r.radius_rms = 1.25;
   r.parameters = {{"tolerance", 1e-5}, {"max_steps", 300}};
   r.delta = 1e-10;
-  r.scope = "input", r.dtype = "f32", r.seed = 7;
+  r.scope = Scope::input, r.dtype = NumberFormat::f32, r.seed = 7;
   return r;
 }
 
@@ -33,8 +33,9 @@ TEST(Key, ForgetsWhatWasFound) {
   Record r = whole();
   const std::string asked = key(r);
   r.radius_max = 2.0, r.radius_rms = 1.0;
-  r.lower = 1.0, r.lower_by = "golub-kahan-f32";
-  r.upper = 3.0, r.upper_log10 = 0.5, r.upper_by = "split_paths";
+  r.lower = 1.0, r.lower_by = NormMethod::golub_kahan_f32;
+  r.upper = 3.0, r.upper_log10 = 0.5,
+  r.upper_by = KnownBy::bound("split_paths");
   r.upper_whp = 2.0, r.residual = 1e-6, r.steps = 7, r.converged = false;
   r.seconds = 3.0, r.details["best"] = true, r.cut = "budget";
   EXPECT_EQ(key(r), asked);
@@ -72,7 +73,7 @@ TEST(Key, HasEverythingThatIsAsked) {
   EXPECT_TRUE(differs([](Record& r) { r.map = "core"; }));
   EXPECT_TRUE(differs([](Record& r) { r.kind = "l2"; }));
   EXPECT_TRUE(differs([](Record& r) { r.mask = "causal"; }));
-  EXPECT_TRUE(differs([](Record& r) { r.norm = "inf"; }));
+  EXPECT_TRUE(differs([](Record& r) { r.norm = Norm::inf; }));
   EXPECT_TRUE(differs([](Record& r) { r.n = 6; }));
   EXPECT_TRUE(differs([](Record& r) { r.d = 9; }));
   EXPECT_TRUE(differs([](Record& r) { r.input = {}; }));
@@ -81,8 +82,8 @@ TEST(Key, HasEverythingThatIsAsked) {
   EXPECT_TRUE(differs([](Record& r) { r.parameters["tolerance"] = 1e-6; }));
   EXPECT_TRUE(differs([](Record& r) { r.parameters["enclose"] = 1.05; }));
   EXPECT_TRUE(differs([](Record& r) { r.delta = 1e-9; }));
-  EXPECT_TRUE(differs([](Record& r) { r.scope = "ball"; }));
-  EXPECT_TRUE(differs([](Record& r) { r.dtype = "f64"; }));
+  EXPECT_TRUE(differs([](Record& r) { r.scope = Scope::ball; }));
+  EXPECT_TRUE(differs([](Record& r) { r.dtype = NumberFormat::f64; }));
   EXPECT_TRUE(differs([](Record& r) { r.seed = 8; }));
   EXPECT_TRUE(differs([](Record& r) { r.value_of = "loss"; }));
 }

@@ -41,7 +41,7 @@ TEST(Record, ThatWasCutIsNotConverged) {
 TEST(Record, TakesTheCertainBoundForTheLikelyOneWhereItIsSmaller) {
   Record r;
   r.upper = 2.0;
-  r.upper_by = "token_pairs";
+  r.upper_by = KnownBy::bound("token_pairs");
   r.upper_whp = 3.0;
   EXPECT_EQ(to_json(r)["upper_whp"], 2.0);
   EXPECT_EQ(to_json(r)["details"]["upper_whp_by"], "token_pairs");

@@ -29,7 +29,7 @@ const Construction& named(const std::vector<Construction>& all,
 double measured(const AttentionWeights& w, const AttentionOptions& o,
                 const Construction& c) {
   const Matrix J = dense_jacobian(w, o, c.x);
-  return c.norm == "inf" ? test::norm_inf(J) : test::norm2(J);
+  return c.norm == Norm::inf ? test::norm_inf(J) : test::norm2(J);
 }
 
 // √(n−1)·P(1 + 2(1−P)γR²), P = 1/(1 + (n−1)e^{−2γR²})

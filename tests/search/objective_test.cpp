@@ -6,6 +6,7 @@
 
 #include "lipscope/attention/dense.h"
 #include "lipscope/spectral/golub_kahan.h"
+#include "tests/io/test_files.h"
 #include "tests/support/layers.h"
 #include "tests/theory/cases.h"
 
@@ -13,15 +14,15 @@ namespace lipscope {
 namespace objective_test {
 
 struct Case {
-  JacobianNorm norm;
+  Norm norm;
   Index n, d;
 };
 
 // the norm from the closed form of the Jacobian; of the token norm the best of
 // many starts
-double norm_of(JacobianNorm norm, const Matrix& J, Index n) {
-  if (norm == JacobianNorm::two) return test::norm2(J);
-  if (norm == JacobianNorm::inf) return test::norm_inf(J);
+double norm_of(Norm norm, const Matrix& J, Index n) {
+  if (norm == Norm::two) return test::norm2(J);
+  if (norm == Norm::inf) return test::norm_inf(J);
   double best = 0;
   for (std::uint64_t s = 0; s < 20; ++s)
     best = std::max(best, test::token_norm_below(J, n, Rng(s)));
@@ -58,18 +59,17 @@ TEST_P(Objectives, AreTheNormAndItsGradient) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Norms, Objectives,
-                         testing::Values(Case{JacobianNorm::two, 4, 6},
-                                         Case{JacobianNorm::two, 6, 12},
-                                         Case{JacobianNorm::inf, 4, 6},
-                                         Case{JacobianNorm::token, 4, 6}));
+                         testing::Values(Case{Norm::two, 4, 6},
+                                         Case{Norm::two, 6, 12},
+                                         Case{Norm::inf, 4, 6},
+                                         Case{Norm::token, 4, 6}));
 
 // 70·60 unknowns are searched in f32
 TEST(Objective, IsTheSameInF32WhereInputsAreLarge) {
   const test::LayerCase c{.heads = 2, .n = 70, .d = 60};
   const AttentionWeights w = test::random_layer(c);
   const Matrix x = test::random_tokens(c);
-  const Steepness s =
-      Objective(w, test::options_of(c), JacobianNorm::two, 1)(x);
+  const Steepness s = Objective(w, test::options_of(c), Norm::two, 1)(x);
 
   const MultiHeadAttention<double> f(w, test::options_of(c));
   const auto J = f.linearize(x);
@@ -85,7 +85,7 @@ TEST(Objective, IsTheSameInF32WhereInputsAreLarge) {
 TEST(Objective, LooksForTheLargestRowAgain) {
   AttentionWeights w;
   w.query = w.key = w.value = test::scalar(1);
-  Objective objective(w, {}, JacobianNorm::inf, 1);
+  Objective objective(w, {}, Norm::inf, 1);
   Matrix x(3, 1), y(3, 1);
   x << 0, 3, -3;
   y << 3, 0, -3;
@@ -95,10 +95,12 @@ TEST(Objective, LooksForTheLargestRowAgain) {
   EXPECT_NEAR(after, before, 1e-9 * before);
 }
 
-TEST(Objective, NamesItsNorms) {
-  EXPECT_EQ(name_of(JacobianNorm::two), "2");
-  EXPECT_EQ(name_of(JacobianNorm::inf), "inf");
-  EXPECT_EQ(name_of(JacobianNorm::token), "token");
+TEST(Objective, RefusesDistancesOfMeasures) {
+  const AttentionWeights w = test::random_layer({});
+  for (const Norm norm : {Norm::w2, Norm::d2})
+    EXPECT_TRUE(test::says(test::message_of<std::invalid_argument>(
+                               [&] { Objective(w, {}, norm, 1); }),
+                           {name_of(norm)}));
 }
 
 }  // namespace objective_test

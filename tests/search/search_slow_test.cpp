@@ -33,7 +33,7 @@ TEST(Search, ReachesTheBestKnownInputsOfL2Attention) {
                         Known{21, 6.05030}, Known{51, 8.26241}}) {
     const SearchResult r =
         search(kim_layer(), {.kind = Kind::l2, .threads = 1}, everywhere(),
-               {.norm = JacobianNorm::inf, .n = k.n, .restarts = 50});
+               {.norm = Norm::inf, .n = k.n, .restarts = 50});
     EXPECT_NEAR(r.best.value, k.best, 1e-5 * k.best) << "n = " << k.n;
     EXPECT_TRUE(r.best.converged);
   }
@@ -42,7 +42,7 @@ TEST(Search, ReachesTheBestKnownInputsOfL2Attention) {
 TEST(Search, IsAboveTheClosedFormAtAHundredTokens) {
   const SearchResult r =
       search(kim_layer(), {.kind = Kind::l2, .threads = 1}, everywhere(),
-             {.norm = JacobianNorm::inf, .n = 101, .restarts = 4});
+             {.norm = Norm::inf, .n = 101, .restarts = 4});
   EXPECT_GE(r.best.value, 10.0938);
 }
 
@@ -66,8 +66,7 @@ TEST(Search, StaysBetweenTheConstructionsAndTheBounds) {
       q.n = n;
       q.norm = norm;
       const std::vector<Bound> above = bounds(t.weights, q);
-      for (const JacobianNorm in :
-           {JacobianNorm::two, JacobianNorm::inf, JacobianNorm::token}) {
+      for (const Norm in : {Norm::two, Norm::inf, Norm::token}) {
         const SearchResult r = search(t.weights, t.options, region,
                                       {.norm = in,
                                        .n = n,
@@ -82,15 +81,15 @@ TEST(Search, StaysBetweenTheConstructionsAndTheBounds) {
                   1e-9 * (1 + x.norm()))
             << what;
         for (const Found& f : r.all) EXPECT_LE(f.value, r.best.value) << what;
-        if (in != JacobianNorm::token) {
+        if (in != Norm::token) {
           for (const Construction& c :
                constructions(t.weights, t.options, region, n))
             EXPECT_GE(r.best.value * (1 + 1e-9),
                       test::measured(dense_jacobian(t.weights, t.options, c.x),
-                                     name_of(in), n, Rng(1)))
+                                     in, n, Rng(1)))
                 << what << ", " << c.name;
         }
-        const std::optional<Bound> best = best_bound(above, name_of(in));
+        const std::optional<Bound> best = best_bound(above, in);
         if (!best) continue;
         ++bounded;
         EXPECT_LE(r.best.value, best->value) << what << ", " << best->name;
@@ -118,7 +117,7 @@ TEST(Search, FindsSteepInputsOfAPretrainedHead) {
              {.n = 48, .restarts = 1, .max_evaluations = 40});
   const auto above = attention_bounds(layer, true, {.heads = {3}}, 48,
                                       {norm_layer_radius(norm), norm});
-  const double best = best_bound(above, "2")->value;
+  const double best = best_bound(above, Norm::two)->value;
   EXPECT_LE(r.best.value, best);
   EXPECT_GE(r.best.value, best / 4);
   EXPECT_LE(r.best.residual, 1e-5);

@@ -27,7 +27,7 @@ TEST(Search, ReachesHalfOfTheBestBound) {
                {.n = 20, .restarts = 2, .max_evaluations = 60});
     const std::vector<Bound> all =
         bounds(castin_head(), {.mask = mask, .n = 20, .radius = 2.0});
-    const Bound above = *best_bound(all, "2");
+    const Bound above = *best_bound(all, Norm::two);
     EXPECT_LE(r.best.value, above.value) << above.name;
     if (mask == Mask::none) {
       EXPECT_GE(r.best.value, 0.5 * above.value);

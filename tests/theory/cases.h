@@ -158,10 +158,9 @@ inline BoundQuestion question_of(const Trial& t, double R) {
 }
 
 /// The measured norm that a bound speaks of.
-inline double measured(const Matrix& J, const std::string& norm, Index n,
-                       const Rng& rng) {
-  if (norm == "inf") return norm_inf(J);
-  if (norm == "token") return token_norm_below(J, n, rng);
+inline double measured(const Matrix& J, Norm norm, Index n, const Rng& rng) {
+  if (norm == Norm::inf) return norm_inf(J);
+  if (norm == Norm::token) return token_norm_below(J, n, rng);
   return norm2(J);
 }
 

@@ -34,7 +34,7 @@ void expect_certificate(const AttentionWeights& w, const Matrix& x,
   const Bound b = local_certificate(w, {}, x, which);
   EXPECT_NEAR(b.value, expected, 1e-7 * expected) << b.name;
   EXPECT_GE(b.value, expected) << b.name;
-  EXPECT_EQ(b.scope, "at this input");
+  EXPECT_EQ(b.scope, InputSet::one());
 }
 
 TEST(Certificates, FromSizesAreTheFormulasWorkedByHand) {

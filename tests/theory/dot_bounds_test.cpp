@@ -306,10 +306,10 @@ TEST(DotBounds, BeyondDoubleKeepTheirLogarithm) {
   const Bound* b = find(all, "column_sums_meanfield");
   EXPECT_TRUE(std::isinf(b->value));
   EXPECT_NEAR(b->log10, 1e4 / std::log(10.0) + std::log10(10001.0), 1e-8);
-  EXPECT_EQ(best_bound(all, "2")->name, "column_sums");
-  EXPECT_EQ(best_bound(all, "token")->name, "row_sums");
-  EXPECT_FALSE(best_bound(all, "inf").has_value());
-  EXPECT_EQ(b->scope, "ball of radius 100");
+  EXPECT_EQ(best_bound(all, Norm::two)->name, "column_sums");
+  EXPECT_EQ(best_bound(all, Norm::token)->name, "row_sums");
+  EXPECT_FALSE(best_bound(all, Norm::inf).has_value());
+  EXPECT_EQ(b->scope, InputSet::ball(100.0));
 }
 
 TEST(OwnBall, IsBelowCastin24OnAGrid) {

@@ -109,11 +109,11 @@ TEST_P(EveryKind, IsNeverAboveItsBounds) {
       EXPECT_LE(test::measured(J, b.norm, t.x.rows(), Rng(seed)),
                 b.value * (1 + 1e-9))
           << b.name << ", trial " << seed;
-      EXPECT_EQ(b.scope == "everywhere", !proved.over_ball) << b.name;
+      EXPECT_EQ(b.scope.is_everywhere(), !proved.over_ball) << b.name;
     }
-    EXPECT_EQ(best_bound(all, "2").has_value(), proved.add != nullptr);
-    EXPECT_EQ(best_bound(all, "token").has_value(), proved.token);
-    EXPECT_EQ(best_bound(all, "inf").has_value(), proved.inf);
+    EXPECT_EQ(best_bound(all, Norm::two).has_value(), proved.add != nullptr);
+    EXPECT_EQ(best_bound(all, Norm::token).has_value(), proved.token);
+    EXPECT_EQ(best_bound(all, Norm::inf).has_value(), proved.inf);
   }
 }
 

@@ -138,7 +138,7 @@ TEST_P(LayersOf, OneHeadIsBoundedAsInItsLayer) {
   const Matrix x = gaussian(4, 8, Rng(3));
   const double R = std::nextafter(x.rowwise().norm().maxCoeff(), INFINITY);
   const auto ball = best_bound(
-      attention_bounds(layer, true, options, x.rows(), {R, {}}), "2");
+      attention_bounds(layer, true, options, x.rows(), {R, {}}), Norm::two);
   EXPECT_NEAR(certificates.at(x, {})->value, ball->value, 1e-9 * ball->value);
   EXPECT_FALSE(certificates.usual(Index{1} << 20));  // too many to keep
   if (GetParam() == Architecture::llama) return;
@@ -158,7 +158,7 @@ TEST_P(LayersOf, BoundsEverywhereAreNeverBelowTheDenseJacobian) {
       layer.pre_norm() ? layer.attention_norm : before.mlp_norm;
   const auto attention = best_bound(
       attention_bounds(layer, true, {}, 4, {norm_layer_radius(norm), norm}),
-      "2");
+      Norm::two);
   ASSERT_TRUE(attention);
   for (const MapName map : {MapName::residual, MapName::block}) {
     const Magnitude bound = layer_bound(

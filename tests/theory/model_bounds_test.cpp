@@ -16,13 +16,14 @@ namespace model_bounds_test {
 
 Bound attention_of_size(const std::string& name, double value) {
   return make_bound(
-      {.name = name, .norm = "2", .mask = "any", .citation = name}, value,
-      "ball of radius " + name);
+      {.name = name, .norm = Norm::two, .mask = "any", .citation = name}, value,
+      InputSet::everywhere());
 }
 
 LayerBound block_of(const std::string& name, double attention, double value) {
   return named_layer_bound(MapName::block, attention_of_size(name, attention),
-                           {attention, 1.0, 1.0, 1.0}, value, "at " + name);
+                           {attention, 1.0, 1.0, 1.0}, value,
+                           InputSet::ball(value));
 }
 
 TEST(ModelBound, IsTheProductAndCitesTheLargestAttention) {
@@ -33,7 +34,7 @@ TEST(ModelBound, IsTheProductAndCitesTheLargestAttention) {
   EXPECT_NEAR(plain.bound.value, 4620.0, 1e-9);
   EXPECT_GE(plain.bound.value, 4620.0);
   EXPECT_EQ(plain.bound.name, "model(block(b))");
-  EXPECT_EQ(plain.bound.scope, "at b");
+  EXPECT_EQ(plain.bound.scope, InputSet::ball(7.0));
   EXPECT_NE(plain.bound.citation.find("theory/composition.h; b"),
             std::string::npos);
   ASSERT_EQ(plain.layers.size(), 4u);
@@ -76,7 +77,7 @@ TEST_P(ModelsOf, BoundEverywhereIsTheProductOfItsBlocks) {
   const std::optional<ModelBound> found =
       model_bound_everywhere(*model, layers(), {}, n);
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->bound.norm, "2");
+  EXPECT_EQ(found->bound.norm, Norm::two);
   Magnitude product = 1.0;
   for (Index l = 0; l < model->config.layers; ++l) {
     const NormWeights norm = *load_input_norm(*model, l);
@@ -93,8 +94,8 @@ TEST_P(ModelsOf, BoundEverywhereIsTheProductOfItsBlocks) {
                                                : an * (1 + a) * mn * (1 + m)),
         1.0, 1e-12);
     EXPECT_EQ(block->bound.name, "block(" + block->attention.name + ")");
-    EXPECT_EQ(block->bound.scope,
-              layer.pre_norm() ? "everywhere" : block->attention.scope);
+    EXPECT_EQ(block->bound.scope, layer.pre_norm() ? InputSet::everywhere()
+                                                   : block->attention.scope);
     product = product * block->value;
     EXPECT_EQ(found->layers[l].log10(), block->value.log10());
   }
@@ -122,7 +123,7 @@ TEST_P(ModelsOf, BoundsAreNeverBelowTheDenseJacobian) {
       ASSERT_TRUE(found[i]);
       EXPECT_LE(exact, found[i]->bound.value) << size;
       EXPECT_LE(exact, everywhere->bound.value) << size;
-      EXPECT_EQ(found[i]->bound.scope, "at this input");
+      EXPECT_EQ(found[i]->bound.scope, InputSet::one());
       EXPECT_EQ(found[i]->bound.name.rfind("model(block(", 0), 0u);
       // what stands beside a sequence does not matter
       const auto alone = model_certificates(*model, {}, {}, one, 1);
@@ -179,7 +180,7 @@ TEST(ModelWithoutNorms, HasABoundWhereItsKindIsLipschitzEverywhere) {
   const auto found = model_bound_everywhere(one, only, {.kind = Kind::dot}, 4,
                                             {.radius = 2.0});
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->bound.scope, "ball of radius 2");
+  EXPECT_EQ(found->bound.scope, InputSet::ball(2.0));
 }
 
 }  // namespace model_bounds_test

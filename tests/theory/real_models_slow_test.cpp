@@ -183,9 +183,9 @@ TEST(Bounds, OfAllHeadsOfGpt2TakeLessThanAMinute) {
                         .n = 1024,
                         .radius = norm_layer_radius(norm),
                         .norm = norm};
-        const auto after_norm = best_bound(bounds(w, q), "2");
+        const auto after_norm = best_bound(bounds(w, q), Norm::two);
         q.norm.reset();
-        const auto ball = best_bound(bounds(w, q), "2");
+        const auto ball = best_bound(bounds(w, q), Norm::two);
         ASSERT_TRUE(after_norm && ball);
         EXPECT_LE(after_norm->log10, ball->log10);
         tighter = std::min(tighter, ball->value / after_norm->value);

@@ -42,7 +42,7 @@ TEST(StackConstant, IsAttainedByOneTokenOfWidthOne) {
   const StackConstant c = stack_constant(s);
   expect_log10(c.hidden, 49.0 * 49);
   expect_log10(c.logits, 49.0 * 49 * 5);
-  EXPECT_EQ(c.scope, "everywhere");
+  EXPECT_EQ(c.scope, InputSet::everywhere());
   EXPECT_EQ(c.unbounded, "");
   ASSERT_EQ(c.parts.size(), 5u);
   EXPECT_EQ(c.parts[2].part, "attention");
@@ -70,7 +70,7 @@ TEST(StackConstant, TakesTheNormsWhereTheyStand) {
   s.last_norm = norm(3);  // 300
   const StackConstant pre = stack_constant(s);
   expect_log10(pre.hidden, (1 + 200 * attention) * (1 + 50 * 6) * 300);
-  EXPECT_EQ(pre.scope, "everywhere");
+  EXPECT_EQ(pre.scope, InputSet::everywhere());
 }
 
 TEST(StackConstant, OfDotProductsFollowsTheTokensThroughTheBall) {
@@ -100,8 +100,8 @@ TEST(StackConstant, OfDotProductsFollowsTheTokensThroughTheBall) {
   expect_log10(c.hidden,
                (1 + attention(1)) * 1.25 * (1 + attention(next)) * 1.25);
   EXPECT_FALSE(c.logits);
-  EXPECT_EQ(c.scope, "ball of radius 1");
-  EXPECT_EQ(c.parts[2].scope, "ball of radius 1.975");
+  EXPECT_EQ(c.scope, InputSet::ball(1.0));
+  EXPECT_EQ(name_of(c.parts[2].scope), "ball of radius 1.975");
 }
 
 TEST(StackConstant, OfDotProductsBehindNormsNeedsNoBallButAtTheStart) {
@@ -112,13 +112,14 @@ TEST(StackConstant, OfDotProductsBehindNormsNeedsNoBallButAtTheStart) {
   Stack s{.layers = {layer, layer}, .kind = Kind::dot, .context = 3};
   EXPECT_FALSE(stack_constant(s).hidden);
   const StackConstant post = stack_constant(s, 2.0);
-  EXPECT_EQ(post.scope, "ball of radius 2");
+  EXPECT_EQ(post.scope, InputSet::ball(2.0));
   // the norm of the layer before: √1·1 + ¼
-  EXPECT_NE(post.parts[4].scope.find("radius 1.25"), std::string::npos);
+  EXPECT_NE(name_of(post.parts[4].scope).find("radius 1.25"),
+            std::string::npos);
   for (LayerWeights& l : s.layers) l.norm = NormPlace::pre;
   const StackConstant pre = stack_constant(s);
   EXPECT_TRUE(pre.hidden);
-  EXPECT_EQ(pre.scope, "everywhere");
+  EXPECT_EQ(pre.scope, InputSet::everywhere());
 }
 
 TEST(StackConstant, OfUntiedL2IsNotThere) {

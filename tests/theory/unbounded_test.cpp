@@ -73,7 +73,8 @@ TEST(Regime, FollowsTheColumnSums) {
     const auto at = [&](Index tokens) {
       std::vector<Bound> all = bounds(test::one_by_one(1, 1, 1),
                                       {.mask = mask, .n = tokens, .radius = 2});
-      std::erase_if(all, [](const Bound& b) { return !speaks_of(b, "2"); });
+      std::erase_if(all,
+                    [](const Bound& b) { return !speaks_of(b, Norm::two); });
       return all;
     };
     return regime_of(at(n), at(2 * n));

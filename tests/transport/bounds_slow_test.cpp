@@ -22,7 +22,7 @@ std::vector<Bound> meanfield_bounds(const AttentionWeights& w, Mask mask,
                                     double R) {
   std::vector<Bound> kept;
   for (const Bound& b : bounds(w, {.mask = mask, .n = 5, .radius = R}))
-    if (b.norm == "w2") kept.push_back(b);
+    if (b.norm == Norm::w2) kept.push_back(b);
   return kept;
 }
 
