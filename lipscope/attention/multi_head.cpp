@@ -11,7 +11,7 @@
 namespace lipscope {
 namespace {
 
-// the chosen heads' blocks of `width` columns, side by side, in columns of `to`
+// the `width` columns of each chosen head, side by side, in columns of `to`
 // from `first` on
 template <class Real>
 void take_columns(const Matrix& from, const std::vector<Index>& heads,

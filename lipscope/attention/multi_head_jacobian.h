@@ -24,6 +24,8 @@ namespace lipscope {
 //   X ─ project ─► q k v ─ features ─► head (P) ─► y ─ W_O ─► f(X)
 //
 // Biases only place the point; no tangent passes through them.
+//
+// Borrows the map, which must outlive this.
 template <class Real>
 class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
  public:
@@ -82,7 +84,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
 
     MatrixOf<Real> dy(dprojected.rows(), map_.heads_ * map_.value_width_);
     for_each_head(moving, [&](Index slot, Index place) {
-      const View<Real> out = view(dy, head_block(place));
+      const View<Real> out = view(dy, head_rectangle(place));
       if (plain()) {
         heads_[slot]->tangent(feature_views(dprojected, place), out);
         return;
@@ -106,7 +108,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
 
     MatrixOf<Real> gprojected(gy.rows(), map_.projection_.cols());
     for_each_head(moving, [&](Index slot, Index place) {
-      const ConstView<Real> in = view(gy, head_block(place));
+      const ConstView<Real> in = view(gy, head_rectangle(place));
       if (plain()) {
         heads_[slot]->cotangent(in, feature_views(gprojected, place));
         return;
@@ -140,10 +142,10 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     MatrixOf<Real> gprojected(tokens_, map_.projection_.cols());
     for_each_head(all_, [&](Index slot, Index place) {
       const HeadFeatures<Real> draw = rotated(slice(dprojected, place));
-      const TangentCotangent<Real> g =
-          head_tangent_cotangent(head_state(heads_[slot]->at(), weighting()),
-                                 features_tangent(slot, draw),
-                                 MatrixOf<Real>(view(gy, head_block(place))));
+      const TangentCotangent<Real> g = head_tangent_cotangent(
+          head_state(heads_[slot]->at(), weighting()),
+          features_tangent(slot, draw),
+          MatrixOf<Real>(view(gy, head_rectangle(place))));
       HeadFeatures<Real> back = features_cotangent(slot, g.at);
       // what bent features add to the cotangents of the projections
       if (features_.make)
@@ -191,7 +193,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
   MatrixOf<Real> value() const {
     MatrixOf<Real> y(tokens_, map_.heads_ * map_.value_width_);
     for_each_head(all_, [&](Index slot, Index place) {
-      view(y, head_block(place)) = heads_[slot]->value();
+      view(y, head_rectangle(place)) = heads_[slot]->value();
     });
     if (kind_.adds_value_bias_last())
       y.rowwise() += map_.projection_bias_.tail(mixed_width()).transpose();
@@ -340,14 +342,14 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
   }
 
   // the rows of the sequence at a place and the columns of its head
-  Block head_block(Index place) const {
+  Rectangle head_rectangle(Index place) const {
     const Index w = map_.value_width_;
     return {place / map_.heads_ * n_, place % map_.heads_ * w, n_, w};
   }
 
   // q, k and v of a head among the columns of all projections, and its rows
   struct Places {
-    Block q, k, v;
+    Rectangle q, k, v;
   };
   Places places(Index place) const {
     const Index row = place / map_.heads_ * n_, h = place % map_.heads_;

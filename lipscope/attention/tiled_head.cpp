@@ -12,8 +12,8 @@ template <class Real>
 struct TiledHead<Real>::Tile {
   Index begin, rows, cols;
 
-  Block of_rows(Index width) const { return {begin, 0, rows, width}; }
-  Block of_seen(Index width) const { return {0, 0, cols, width}; }
+  Rectangle of_rows(Index width) const { return {begin, 0, rows, width}; }
+  Rectangle of_seen(Index width) const { return {0, 0, cols, width}; }
 };
 
 // A tile holds about 2¹⁶ numbers: with its twin in tangent and cotangent it

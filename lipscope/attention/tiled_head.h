@@ -6,7 +6,8 @@
 
 namespace lipscope {
 
-/// Features as blocks of larger matrices, to read or to write into.
+/// Features as rectangles of larger matrices, to read or to write into; these
+/// matrices must outlive the views.
 template <class Real>
 struct ConstHeadViews {
   ConstView<Real> q, k, v;

@@ -184,10 +184,10 @@ class Inverting final {
     const auto start = std::chrono::steady_clock::now();
 
     const Proved known = proved(layer, r.n);
-    const std::vector<ResidualBlock> blocks(
+    const std::vector<ResidualMap> maps(
         o_.depth, {&map(layer), o_.scale, known.lipschitz});
     const bool truth = o_.source.input.empty();
-    const Matrix y = truth ? forward(blocks, given) : given;
+    const Matrix y = truth ? forward(maps, given) : given;
     if (!y.allFinite())
       throw RunError(fmt::format("{}: Y is not finite", subject_.name));
 
@@ -196,7 +196,7 @@ class Inverting final {
     options.keep_going = [&](const InvertStep& s) {
       progress_.show(done_, fmt::format("{}, iteration {}, step {:.3g}", doing,
                                         s.iteration, s.step));
-      // of one block; of several, the X of those between is nobody's input
+      // of one map; of several, the X of those between is nobody's input
       if (o_.depth == 1 && shown(s.iteration)) {
         ordered_json line = {{"iteration", s.iteration}, {"step", s.step}};
         if (truth) line["error"] = sequence_norm(s.x - given, selection_.norm);
@@ -205,7 +205,7 @@ class Inverting final {
       }
       return true;
     };
-    const StackInversion found = invert_stack(blocks, y, options);
+    const StackInversion found = invert_stack(maps, y, options);
     answer(r, found, known);
     if (!curve.empty()) r.details["curve"] = curve;
     if (truth) {
@@ -221,10 +221,10 @@ class Inverting final {
                       : *found.error_bound;
       r.upper_by = Procedure::a_posteriori;
     }
-    const Matrix back = forward(blocks, found.x);
+    const Matrix back = forward(maps, found.x);
     const double residual = sequence_norm(back - y, selection_.norm);
     if (std::isfinite(residual)) r.residual = residual;
-    if (o_.log_det) r.details["log_det"] = volume(blocks, found);
+    if (o_.log_det) r.details["log_det"] = volume(maps, found);
     r.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
             .count();
@@ -232,8 +232,8 @@ class Inverting final {
     records_.add(r);
   }
 
-  static Matrix forward(const std::vector<ResidualBlock>& blocks, Matrix x) {
-    for (const ResidualBlock& g : blocks) {
+  static Matrix forward(const std::vector<ResidualMap>& maps, Matrix x) {
+    for (const ResidualMap& g : maps) {
       if (!x.allFinite()) return x;
       x = g(x);
     }
@@ -246,14 +246,14 @@ class Inverting final {
     Index iterations = 0, enough = 0;
     double ratio = 0.0;
     bool promised = true;
-    for (const Inversion& one : found.blocks) {
+    for (const Inversion& one : found.each) {
       iterations += one.iterations;
       enough += one.a_priori.value_or(0);
       promised = promised && one.a_priori;
       ratio = std::max(ratio, one.worst_ratio);
     }
     r.steps = iterations;
-    const std::optional<double> q = found.blocks.front().contraction;
+    const std::optional<double> q = found.each.front().contraction;
     const auto or_null = [](const auto& v) {
       return v ? ordered_json(*v) : ordered_json(nullptr);
     };
@@ -266,10 +266,10 @@ class Inverting final {
     if (known.lipschitz) r.details["lipschitz_by"] = known.by;
   }
 
-  // of all blocks: the sum over them, each at its own input
-  ordered_json volume(const std::vector<ResidualBlock>& blocks,
+  // of all maps: the sum over them, each at its own input
+  ordered_json volume(const std::vector<ResidualMap>& maps,
                       const StackInversion& found) const {
-    const std::optional<double> q = blocks.front().contraction();
+    const std::optional<double> q = maps.front().contraction();
     if (!q)
       throw InputError(fmt::format(
           "--log-det: no contraction is proved for kind {} with --scale {} in "
@@ -280,9 +280,9 @@ class Inverting final {
     const bool small = found.x.size() <= dense_unknowns;
     LogDetOptions series = o_.series;
     series.contraction = *q;
-    for (std::size_t b = 0; b < blocks.size(); ++b) {
+    for (std::size_t b = 0; b < maps.size(); ++b) {
       const OperatorPtr<double> a =
-          lipscope::scale(o_.scale, blocks[b].f->linearize(found.blocks[b].x));
+          lipscope::scale(o_.scale, maps[b].f->linearize(found.each[b].x));
       series.seed = o_.series.seed + b;
       const LogDet one = log_det(*a, series);
       sum.value += one.value;

@@ -172,8 +172,8 @@ class Meanfield final {
     return r;
   }
 
-  MeanfieldQuestions asked(const Record& at) const {
-    return meanfield_questions(at, o_.changes);
+  MeanfieldRecords asked(const Record& at) const {
+    return meanfield_records(at, o_.changes);
   }
 
   // how much is done already, before anything is made
@@ -216,7 +216,7 @@ class Meanfield final {
   }
 
   void answer_all(At& at) {
-    const MeanfieldQuestions questions = asked(at.question);
+    const MeanfieldRecords questions = asked(at.question);
     local(at, questions);
     if (questions.duplicate) duplicated(at, *questions.duplicate);
     for (const bool cut : {false, true})
@@ -226,7 +226,7 @@ class Meanfield final {
         optimised(at, questions.optimised[splitting], splitting);
   }
 
-  void local(At& at, const MeanfieldQuestions& questions) {
+  void local(At& at, const MeanfieldRecords& questions) {
     ask(questions.moving, [&](Record& r) {
       set_measured(r, found(at).moving);
       r.details["least_mass"] = at.mu.mass.minCoeff();

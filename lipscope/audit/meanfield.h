@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "lipscope/audit/meanfield_questions.h"
+#include "lipscope/audit/meanfield_records.h"
 #include "lipscope/audit/outcome.h"
 #include "lipscope/audit/progress.h"
 #include "lipscope/audit/selection.h"

@@ -185,7 +185,7 @@ class Recovering final {
           0, fmt::format("n = {}, iteration {}", p.y.rows(), s.iteration));
       return true;
     };
-    const StackInversion found = invert_stack(stack.blocks(), p.y, options);
+    const StackInversion found = invert_stack(stack.residuals(), p.y, options);
     // the X that was given is the preimage of Y before it was rounded
     std::optional<double> bound;
     if (found.error_bound)
@@ -221,17 +221,18 @@ class Recovering final {
               const StackInversion& found, const ReadTokens& read) const {
     ordered_json blocks = ordered_json::array();
     Index iterations = 0;
-    for (std::size_t i = 0; i < found.blocks.size(); ++i) {
-      const Inversion& b = found.blocks[i];
+    for (std::size_t i = 0; i < found.each.size(); ++i) {
+      const Inversion& b = found.each[i];
       iterations += b.iterations;
       const std::size_t block = stack.names().size() - 1 - i;
-      blocks.push_back({{"block", stack.names()[block]},
-                        {"iterations", b.iterations},
-                        {"a_priori", or_null(b.a_priori)},
-                        {"contraction", or_null(b.contraction)},
-                        {"lipschitz", or_null(stack.blocks()[block].lipschitz)},
-                        {"error_bound", or_null(b.error_bound)},
-                        {"status", name_of(b.status)}});
+      blocks.push_back(
+          {{"block", stack.names()[block]},
+           {"iterations", b.iterations},
+           {"a_priori", or_null(b.a_priori)},
+           {"contraction", or_null(b.contraction)},
+           {"lipschitz", or_null(stack.residuals()[block].lipschitz)},
+           {"error_bound", or_null(b.error_bound)},
+           {"status", name_of(b.status)}});
     }
     r.steps = iterations;
     std::vector<TokenId> ids(read.ids.begin(), read.ids.end());

@@ -26,8 +26,8 @@ ordered_json bound_line(const ordered_json& record) {
   return line;
 }
 
-std::string above(const std::vector<ordered_json>& lines, bool layers,
-                  const View& view) {
+std::string bounds_text(const std::vector<ordered_json>& lines, bool layers,
+                        const View& view) {
   constexpr std::size_t most_rows = 100;
   std::vector<ordered_json> shown;
   if (lines.size() <= most_rows)
@@ -110,7 +110,7 @@ std::string bounds_table(const std::vector<ordered_json>& records,
       fmt::format("{}: map {}, kind {}, mask {}, norm {}\n\n",
                   cell(first["model"]), cell(first["map"]), cell(first["kind"]),
                   cell(first["mask"]), cell(first["norm"]));
-  if (!bounds.empty()) text += above(bounds, layers, view);
+  if (!bounds.empty()) text += bounds_text(bounds, layers, view);
   if (!measured.empty()) text += witnesses(measured, layers, view);
   return text;
 }

@@ -11,8 +11,8 @@ namespace lipscope::cli {
 
 std::size_t screen_width(int descriptor) {
   constexpr std::size_t least = 20, usual = 80;
-  if (const char* told = std::getenv("COLUMNS")) {
-    const std::string_view text(told);
+  if (const char* given = std::getenv("COLUMNS")) {
+    const std::string_view text(given);
     std::size_t columns = 0;
     const auto [end, error] =
         std::from_chars(text.data(), text.data() + text.size(), columns);

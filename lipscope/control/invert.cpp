@@ -44,28 +44,27 @@ std::string name_of(InvertStatus status) {
   throw std::invalid_argument("name_of: no such status");
 }
 
-Matrix ResidualBlock::operator()(const Matrix& x) const {
+Matrix ResidualMap::operator()(const Matrix& x) const {
   const Matrix y = (*f)(x);
   require(y.rows() == x.rows() && y.cols() == x.cols(),
-          "residual block: the map takes [{}x{}] to [{}x{}]", x.rows(),
-          x.cols(), y.rows(), y.cols());
+          "residual map: f takes [{}x{}] to [{}x{}]", x.rows(), x.cols(),
+          y.rows(), y.cols());
   return x + scale * y;
 }
 
-std::optional<double> ResidualBlock::contraction() const {
+std::optional<double> ResidualMap::contraction() const {
   if (!lipschitz) return std::nullopt;
   // a product with one does not round
-  const double q = *lipschitz == 1.0 ? scale : above(scale * *lipschitz);
+  const double q = *lipschitz == 1.0 ? scale : next_above(scale * *lipschitz);
   return q < 1.0 ? std::optional(q) : std::nullopt;
 }
 
-Inversion invert(const ResidualBlock& block, const Matrix& y,
+Inversion invert(const ResidualMap& g, const Matrix& y,
                  const InvertOptions& o) {
-  require(block.f != nullptr, "invert: no map");
-  require(block.scale > 0.0 && std::isfinite(block.scale), "invert: scale {}",
-          block.scale);
-  require(!block.lipschitz || *block.lipschitz >= 0.0,
-          "invert: a Lipschitz constant of {}", block.lipschitz.value_or(0.0));
+  require(g.f != nullptr, "invert: no map");
+  require(g.scale > 0.0 && std::isfinite(g.scale), "invert: scale {}", g.scale);
+  require(!g.lipschitz || *g.lipschitz >= 0.0,
+          "invert: a Lipschitz constant of {}", g.lipschitz.value_or(0.0));
   require(o.tolerance > 0.0, "invert: tolerance {}", o.tolerance);
   require(o.max_iterations >= 1, "invert: {} iterations", o.max_iterations);
   require(y.size() > 0 && y.allFinite(), "invert: [{}x{}] not all finite",
@@ -74,10 +73,10 @@ Inversion invert(const ResidualBlock& block, const Matrix& y,
   const double target = o.tolerance * std::max(1.0, size);
 
   Inversion result;
-  result.contraction = block.contraction();
+  result.contraction = g.contraction();
   result.x = y;
   // c f(x), kept: the residual of the last iterate is one evaluation away
-  Matrix pull = block(y) - y;
+  Matrix pull = g(y) - y;
   for (int k = 1; k <= o.max_iterations; ++k) {
     const Matrix next = y - pull;
     const double step = sequence_norm(next - result.x, o.norm);
@@ -107,7 +106,7 @@ Inversion invert(const ResidualBlock& block, const Matrix& y,
     }
     const bool go_on =
         !o.keep_going || o.keep_going({k, result.x, step, result.error_bound});
-    pull = block.scale * (*block.f)(result.x);
+    pull = g.scale * (*g.f)(result.x);
     if (reached <= target) {
       result.status = InvertStatus::converged;
       break;
@@ -121,7 +120,7 @@ Inversion invert(const ResidualBlock& block, const Matrix& y,
   return result;
 }
 
-StackInversion invert_stack(const std::vector<ResidualBlock>& blocks,
+StackInversion invert_stack(const std::vector<ResidualMap>& maps,
                             const Matrix& y, const InvertOptions& options) {
   StackInversion result;
   result.x = y;
@@ -129,8 +128,8 @@ StackInversion invert_stack(const std::vector<ResidualBlock>& blocks,
           options.given_error);
   result.error_bound = options.given_error;
   result.rounding = 0.0;
-  for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) {
-    Inversion one = invert(*block, result.x, options);
+  for (auto g = maps.rbegin(); g != maps.rend(); ++g) {
+    Inversion one = invert(*g, result.x, options);
     result.x = one.x;
     if (one.contraction && result.error_bound && one.error_bound) {
       const double stretch = stretch_above(*one.contraction);
@@ -141,8 +140,8 @@ StackInversion invert_stack(const std::vector<ResidualBlock>& blocks,
       result.error_bound = result.rounding = std::nullopt;
     }
     if (result.status == InvertStatus::converged) result.status = one.status;
-    result.blocks.push_back(std::move(one));
-    if (result.blocks.back().status == InvertStatus::diverged) break;
+    result.each.push_back(std::move(one));
+    if (result.each.back().status == InvertStatus::diverged) break;
   }
   return result;
 }

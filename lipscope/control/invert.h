@@ -29,8 +29,8 @@ namespace lipscope {
 double sequence_norm(const Matrix& x, Norm norm);
 
 /// g(X) = X + c f(X), and what is proved of f.
-struct ResidualBlock {
-  const Map<double>* f = nullptr;  ///< not owned
+struct ResidualMap {
+  const Map<double>* f = nullptr;  ///< borrowed: must outlive this
   double scale = 0.5;              ///< c > 0
   /// L ≥ Lip(f) in the norm of the inversion; nothing where none is known.
   std::optional<double> lipschitz = {};
@@ -40,7 +40,7 @@ struct ResidualBlock {
   std::optional<double> contraction() const;
 };
 
-/// One step of the iteration, as it is made.
+/// One step of the iteration, as it is made; valid during the call alone.
 struct InvertStep {
   int iteration = 0;  ///< k ≥ 1
   const Matrix& x;    ///< X⁽ᵏ⁾
@@ -55,7 +55,7 @@ struct InvertOptions {
   double tolerance = 1e-10;
   int max_iterations = 1000;
   /// Of a stack: how far Y may be from the exact output, in the norm. It counts
-  /// as the error that the last block is given.
+  /// as the error that the last map is given.
   double given_error = 0.0;
   /// Told of each step; false ends the iteration, which is an outcome and not
   /// an error. May be empty.
@@ -92,27 +92,27 @@ struct Inversion {
 };
 
 /// X with g(X) = Y, by the iteration above.
-Inversion invert(const ResidualBlock& block, const Matrix& y,
+Inversion invert(const ResidualMap& g, const Matrix& y,
                  const InvertOptions& options = {});
 
-/// The inverse of g_m ∘ … ∘ g_1, and of each block, the last first.
+/// The inverse of g_m ∘ … ∘ g_1, and of each of them, the last first.
 struct StackInversion {
   Matrix x;
   InvertStatus status = InvertStatus::converged;  ///< of the first that failed
-  std::vector<Inversion> blocks;  ///< in the order they were inverted
-  /// |x − X*| for the exact preimage under all blocks. With q_i of block i and
+  std::vector<Inversion> each;  ///< in the order they were inverted
+  /// |x − X*| for the exact preimage under all maps. With q_i of g_i and
   /// the error ε_i of its own iteration
   ///
   ///   e_i = e_{i+1}/(1 − q_i) + ε_i,   e_{m+1} = given_error:
   ///
   /// the inverse of g_i stretches by at most 1/(1 − q_i).
   std::optional<double> error_bound = {};
-  /// The same recurrence for the rounding of each block.
+  /// The same recurrence for the rounding of each map.
   std::optional<double> rounding = {};
 };
 
-/// After a block that diverged nothing more is inverted.
-StackInversion invert_stack(const std::vector<ResidualBlock>& blocks,
+/// After a map that diverged nothing more is inverted.
+StackInversion invert_stack(const std::vector<ResidualMap>& maps,
                             const Matrix& y, const InvertOptions& options = {});
 
 }  // namespace lipscope

@@ -45,13 +45,13 @@ ResidualModel::ResidualModel(const Model& model, Index n, int threads) {
 void ResidualModel::add(MapPtr<double> f, std::string name,
                         std::optional<double> lipschitz) {
   if (lipschitz && !std::isfinite(*lipschitz)) lipschitz.reset();
-  blocks_.push_back({.f = f.get(), .scale = 1.0, .lipschitz = lipschitz});
+  residuals_.push_back({.f = f.get(), .scale = 1.0, .lipschitz = lipschitz});
   maps_.push_back(std::move(f));
   names_.push_back(std::move(name));
 }
 
 Matrix ResidualModel::operator()(Matrix x) const {
-  for (const ResidualBlock& block : blocks_) x = block(x);
+  for (const ResidualMap& g : residuals_) x = g(x);
   return x;
 }
 

@@ -28,7 +28,8 @@ class ResidualModel {
   /// bound for tied L2 attention on n tokens, ‖W_upᵀ‖_inf L_act ‖W_downᵀ‖_inf
   /// for an MLP, both of the weights as they are applied. What an invertible
   /// model was divided by in training is in them, and is not relied on.
-  const std::vector<ResidualBlock>& blocks() const { return blocks_; }
+  /// They borrow from this model, which must outlive them.
+  const std::vector<ResidualMap>& residuals() const { return residuals_; }
   const std::vector<std::string>& names() const { return names_; }
 
   Matrix operator()(Matrix x) const;
@@ -37,7 +38,7 @@ class ResidualModel {
   void add(MapPtr<double> f, std::string name, std::optional<double> lipschitz);
 
   std::vector<MapPtr<double>> maps_;
-  std::vector<ResidualBlock> blocks_;
+  std::vector<ResidualMap> residuals_;
   std::vector<std::string> names_;
 };
 

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "lipscope/core/thread_room.h"
+#include "lipscope/core/thread_scratch.h"
 
 namespace lipscope::bf16_tiles {
 namespace {
@@ -22,7 +22,7 @@ namespace {
 // column. Both are the same up to a transposition of pairs.
 constexpr Index side = 16, deep = 32, tile = side * deep;
 // what is made at a time: sums of so many numbers, in so many rows
-constexpr Index block_deep = 12 * deep, left_rows = 8 * side;
+constexpr Index piece_depth = 12 * deep, left_rows = 8 * side;
 constexpr Index near_bytes = 768 * 1024;
 
 Index smaller(Index a, Index b) { return a < b ? a : b; }
@@ -186,8 +186,9 @@ void sum(const uint16_t* a, const uint16_t* b, Index strip, Index steps) {
 
 // rows×cols numbers of C, at most [2×2] tiles
 template <int parts, int down, int across>
-void block(const uint16_t* a, const uint16_t* b, Index strip, Index steps,
-           float* c, Index stride, Index rows, Index cols, bool add) {
+void sum_of_tiles(const uint16_t* a, const uint16_t* b, Index strip,
+                  Index steps, float* c, Index stride, Index rows, Index cols,
+                  bool add) {
   alignas(64) float whole_tiles[2 * side * 2 * side];
   const bool whole = rows == down * side && cols == across * side;
   float* to = whole ? c : whole_tiles;
@@ -234,17 +235,17 @@ template <int parts>
 void multiply(const Floats& a, const Packed& packed, Index first, Index n,
               float* c, Index c_stride, Index m, bool add) {
   const Index k = packed.k;
-  const uint16_t* of_block = packed.data;
-  uint16_t* left = static_cast<uint16_t*>(thread_room(
-      Room::left_tiles, sizeof(uint16_t) * left_rows * block_deep * parts));
+  const uint16_t* of_piece = packed.data;
+  uint16_t* left = static_cast<uint16_t*>(thread_scratch(
+      Scratch::left_tiles, sizeof(uint16_t) * left_rows * piece_depth * parts));
   // columns of B whose tiles stay in the second-level cache
-  constexpr Index near_cols = near_bytes / (2 * block_deep * parts) / 32 * 32;
+  constexpr Index near_cols = near_bytes / (2 * piece_depth * parts) / 32 * 32;
   static const TileShapes shapes;
   _tile_loadconfig(&shapes);
-  for (Index q = 0; q < k; q += block_deep) {
-    const Index deep_here = smaller(block_deep, k - q);
+  for (Index q = 0; q < k; q += piece_depth) {
+    const Index deep_here = smaller(piece_depth, k - q);
     const Index steps = pieces(deep_here, deep), strip = steps * parts * tile;
-    const uint16_t* b = of_block + first / side * strip;
+    const uint16_t* b = of_piece + first / side * strip;
     for (Index top = 0; top < m; top += left_rows) {
       const Index rows_here = smaller(left_rows, m - top);
       pack_strips<parts, false>(a, top, rows_here, q, deep_here, left);
@@ -255,22 +256,24 @@ void multiply(const Floats& a, const Packed& packed, Index first, Index n,
             const Index rows = smaller(2 * side, rows_here - i);
             const Index cols = smaller(2 * side, n - j);
             const bool tall = rows > side, wide = cols > side;
-            (tall ? (wide ? block<parts, 2, 2> : block<parts, 2, 1>)
-                  : (wide ? block<parts, 1, 2> : block<parts, 1, 1>))(
+            (tall ? (wide ? sum_of_tiles<parts, 2, 2>
+                          : sum_of_tiles<parts, 2, 1>)
+                  : (wide ? sum_of_tiles<parts, 1, 2>
+                          : sum_of_tiles<parts, 1, 1>))(
                 left + i / side * strip, b + j / side * strip, strip, steps,
                 c + (top + i) * c_stride + j, c_stride, rows, cols,
                 add || q > 0);
           }
     }
-    of_block += pieces(packed.n, side) * strip;
+    of_piece += pieces(packed.n, side) * strip;
   }
   _tile_release();
 }
 
 template <int parts>
 void pack(const Floats& b, Index k, Index n, uint16_t* to) {
-  for (Index q = 0; q < k; q += block_deep) {
-    const Index deep_here = smaller(block_deep, k - q);
+  for (Index q = 0; q < k; q += piece_depth) {
+    const Index deep_here = smaller(piece_depth, k - q);
     pack_strips<parts, true>(b, 0, n, q, deep_here, to);
     to += pieces(n, side) * pieces(deep_here, deep) * parts * tile;
   }

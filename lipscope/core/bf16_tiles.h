@@ -31,7 +31,8 @@ bool available();
 
 enum class Parts { two = 2, three = 3 };
 
-/// Rows of floats, `stride` apart; transposed: the factor is its transpose.
+/// Rows of floats, `stride` apart; transposed: the factor is its transpose. The
+/// numbers are borrowed for the call.
 struct Floats {
   const float* data = nullptr;
   Index stride = 0;
@@ -45,7 +46,7 @@ Index packed_size(Index k, Index n, Parts parts);
 /// is aligned to 64 bytes.
 void pack(Floats b, Index k, Index n, Parts parts, std::uint16_t* to);
 
-/// A right factor [k×n] that is cut already.
+/// A right factor [k×n] that is cut already, borrowed for the call.
 struct Packed {
   const std::uint16_t* data = nullptr;
   Index k = 0, n = 0;

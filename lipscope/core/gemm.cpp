@@ -12,7 +12,7 @@
 #include "lipscope/core/gemm_parts.h"
 #include "lipscope/core/panels.h"
 #include "lipscope/core/parallel.h"
-#include "lipscope/core/thread_room.h"
+#include "lipscope/core/thread_scratch.h"
 
 namespace lipscope {
 namespace {
@@ -45,8 +45,8 @@ Number* aligned(Index count) {
 // Where a right factor is cut for one product: so many numbers.
 template <class Number>
 Number* room_for(Index count) {
-  return static_cast<Number*>(thread_room(
-      Room::right_factor, static_cast<std::size_t>(count) * sizeof(Number)));
+  return static_cast<Number*>(thread_scratch(
+      Scratch::right_factor, static_cast<std::size_t>(count) * sizeof(Number)));
 }
 
 // A right factor that is cut for one product.
@@ -108,7 +108,7 @@ void multiply_by_panels(const Factor<Real>& a, const Real* b, Index n,
 }
 
 // As many columns of B at a time as stay in cache. The sums are not cut: a
-// block of them is the same whatever is cut beside it.
+// piece of them is the same whatever is cut beside it.
 template <class Real>
 void multiply_cutting_panels(const Factor<Real>& a, const Factor<Real>& b,
                              View<Real>& c, Into into) {

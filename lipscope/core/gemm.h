@@ -7,7 +7,8 @@
 
 namespace lipscope {
 
-/// A factor of a product, as it stands or transposed.
+/// A factor of a product, as it stands or transposed. It borrows the numbers of
+/// the matrix, which must outlive it.
 template <class Real>
 struct Factor {
   ConstView<Real> matrix;

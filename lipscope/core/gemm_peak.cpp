@@ -21,8 +21,8 @@ double gemm_peak(Index size, int threads) {
   for (int attempt = 0; attempt < 5; ++attempt) {
     const auto start = std::chrono::steady_clock::now();
     parallel_for(strips, threads, [&](Index s) {
-      const Block strip{s * height, 0, std::min(height, size - s * height),
-                        size};
+      const Rectangle strip{s * height, 0, std::min(height, size - s * height),
+                            size};
       gemm<Real>(as_is(view(a, strip)), as_is(b), view(c, strip));
     });
     const std::chrono::duration<double> took =

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "lipscope/core/thread_room.h"
+#include "lipscope/core/thread_scratch.h"
 
 namespace lipscope::panels {
 namespace {
@@ -24,7 +24,7 @@ constexpr Index wide = across* lanes<Real>;
 // rows of A that are laid ready at a time
 constexpr Index rows_ready = 128;
 
-// `rows` rows of the product on one panel and one block of the sums. `a` has
+// `rows` rows of the product on one panel and one piece of the sums. `a` has
 // the numbers of most_rows rows side by side, one step after another.
 template <class Real, int rows>
 void sum(const Real* a, const Real* b, Index deep, Real* c, Index stride,
@@ -107,12 +107,12 @@ Index packed_size(Index k, Index n) {
   return k * pieces(n, wide<Real>) * wide<Real>;
 }
 
-// block after block of the sums, panel after panel of a block
+// piece after piece of the sums, panel after panel of a piece
 template <class Real>
 void pack(Numbers<Real> b, Index k, Index n, Real* to) {
   static_assert(48 % wide<Real> == 0);
-  for (Index q = 0; q < k; q += block_deep) {
-    const Index deep = std::min(block_deep, k - q);
+  for (Index q = 0; q < k; q += piece_depth) {
+    const Index deep = std::min(piece_depth, k - q);
     for (Index j = 0; j < n; j += wide<Real>) {
       const Index cols = std::min(wide<Real>, n - j);
       if (cols < wide<Real>) std::fill_n(to, deep * wide<Real>, Real{0});
@@ -135,11 +135,11 @@ template <class Real>
 void multiply(Numbers<Real> a, const Real* panels, Index k, Index n,
               Index first, Index cols, Real* c, Index c_stride, Index m,
               bool add) {
-  Real* ready = static_cast<Real*>(
-      thread_room(Room::left_panels, sizeof(Real) * rows_ready * block_deep));
+  Real* ready = static_cast<Real*>(thread_scratch(
+      Scratch::left_panels, sizeof(Real) * rows_ready * piece_depth));
   const auto sizes = std::make_integer_sequence<int, most_rows>();
-  for (Index q = 0; q < k; q += block_deep) {
-    const Index deep = std::min(block_deep, k - q);
+  for (Index q = 0; q < k; q += piece_depth) {
+    const Index deep = std::min(piece_depth, k - q);
     const Real* b = panels + first * deep;
     for (Index top = 0; top < m; top += rows_ready) {
       const Index rows = std::min(rows_ready, m - top);

@@ -3,10 +3,10 @@
 #include "lipscope/core/matrix.h"
 
 /// Products of matrices for every CPU, on the calling thread, in an order of
-/// additions that is written down here. With the sums cut into blocks of
-/// `block_deep`, a number of C ← A B is
+/// additions that is written down here. With the sums cut into pieces of
+/// `piece_depth`, a number of C ← A B is
 ///
-///   c_ij = (s₀ + s₁) + …,   s_b = fma(a_iq, b_qj, …) over q of block b in
+///   c_ij = (s₀ + s₁) + …,   s_b = fma(a_iq, b_qj, …) over q of piece b in
 ///   order,
 ///
 /// and C ← C + A B begins with c_ij + s₀. It depends on row i of A, column j of
@@ -18,9 +18,10 @@
 /// added.)
 namespace lipscope::panels {
 
-constexpr Index block_deep = 256;
+constexpr Index piece_depth = 256;
 
-/// Rows `stride` apart; transposed: the factor is its transpose.
+/// Rows `stride` apart; transposed: the factor is its transpose. The numbers
+/// are borrowed for the call.
 template <class Real>
 struct Numbers {
   const Real* data = nullptr;

@@ -26,7 +26,7 @@ struct Tiling {
   }
 
   Index count() const { return down * across; }
-  Block of(Index tile, Index height, Index width) const {
+  Rectangle of(Index tile, Index height, Index width) const {
     const Index i = tile / across * rows, j = tile % across * cols;
     return {i, j, std::min(rows, height - i), std::min(cols, width - j)};
   }
@@ -45,7 +45,7 @@ void product_of_long_sums(const Factor<Real>& a, const Factor<Real>& b,
                           View<Real> c, int threads, bool by_tiles,
                           Precision precision) {
   const Index pieces = (a.cols() + long_sum - 1) / long_sum;
-  const auto make = [&](Index i, const Block& at, View<Real> to) {
+  const auto make = [&](Index i, const Rectangle& at, View<Real> to) {
     const Index begin = i * long_sum;
     const Index count = std::min(long_sum, a.cols() - begin);
     gemm_cutting(rows_of(cols_of(a, begin, count), at.row, at.rows),
@@ -54,7 +54,7 @@ void product_of_long_sums(const Factor<Real>& a, const Factor<Real>& b,
   };
   const Tiling tiling(c.rows(), c.cols(), 256, 384);
   if (tiling.count() < 4) {
-    const Block whole{0, 0, c.rows(), c.cols()};
+    const Rectangle whole{0, 0, c.rows(), c.cols()};
     std::vector<MatrixOf<Real>> sums(pieces);
     parallel_for(pieces, threads, [&](Index i) {
       sums[i].resize(c.rows(), c.cols());
@@ -67,7 +67,7 @@ void product_of_long_sums(const Factor<Real>& a, const Factor<Real>& b,
     return;
   }
   parallel_for(tiling.count(), threads, [&](Index tile) {
-    const Block at = tiling.of(tile, c.rows(), c.cols());
+    const Rectangle at = tiling.of(tile, c.rows(), c.cols());
     View<Real> part = view(c, at);
     MatrixOf<Real> sum(at.rows, at.cols);
     make(0, at, part);
@@ -92,7 +92,7 @@ void product_into(Factor<Real> a, Factor<Real> b, View<Real> c, int threads,
   }
   const Tiling tiling(c.rows(), c.cols(), 256, 384);
   parallel_for(tiling.count(), threads, [&](Index tile) {
-    const Block at = tiling.of(tile, c.rows(), c.cols());
+    const Rectangle at = tiling.of(tile, c.rows(), c.cols());
     gemm_cutting(rows_of(a, at.row, at.rows), cols_of(b, at.col, at.cols),
                  view(c, at), by_tiles, precision);
   });
@@ -106,7 +106,7 @@ void product_into(Factor<Real> a, const RightFactor<Real>& b, View<Real> c,
   const Tiling tiling = c.rows() >= 512 ? Tiling(c.rows(), c.cols(), 128, 4096)
                                         : Tiling(c.rows(), c.cols(), 256, 384);
   parallel_for(tiling.count(), threads, [&](Index tile) {
-    const Block at = tiling.of(tile, c.rows(), c.cols());
+    const Rectangle at = tiling.of(tile, c.rows(), c.cols());
     gemm_columns(rows_of(a, at.row, at.rows), b, at.col, view(c, at),
                  Into::overwrite);
   });

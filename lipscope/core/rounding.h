@@ -8,7 +8,7 @@ inline constexpr double unit_roundoff = 0x1p-53;
 
 /// The next double above x ≥ 0; 0 stays 0. One of these after a correctly
 /// rounded operation makes its result an upper bound.
-double above(double x);
+double next_above(double x);
 
 /// x (1 + 2⁻⁴⁴): above the exact result of up to a hundred operations that
 /// round to nearest, on numbers ≥ 0 and without subtraction.

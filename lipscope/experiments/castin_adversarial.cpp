@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lipscope/experiments/answers.h"
+#include "lipscope/experiments/shared_steps.h"
 #include "lipscope/model/layer.h"
 #include "lipscope/theory/bounds.h"
 #include "lipscope/theory/castin24.h"
@@ -47,15 +47,15 @@ void sweep(const Case& c, Mask mask, const ExperimentOptions& o,
       return *made;
     };
     book.ask({"construction", x}, question, [&](Record& r) {
-      answer_measured(r, c.weights, options, tokens().x, o.seed);
+      measure_attention(r, c.weights, options, tokens().x, o.seed);
       r.lower_by = r.lower_by.at("construction");
       r.details["formula"] = tokens().predicted.value();
-      answer_above(r, best_bound(above(), Norm::two));
+      set_bound(r, best_bound(above(), Norm::two));
     });
     book.ask({"formula", x}, question, [&](Record& r) {
       r.lower = tokens().predicted.value();
       r.lower_by = Procedure::formula;
-      answer_above(r, bound_by(castin24_ball_statement, above()));
+      set_bound(r, bound_by(castin24_ball_statement, above()));
     });
     if (n > c.longest_search) continue;
     question.parameters = {
@@ -70,8 +70,8 @@ void sweep(const Case& c, Mask mask, const ExperimentOptions& o,
                               p.starts, p.best));
         return true;
       };
-      answer_found(r, search(c.weights, options, ball(c.radius), looking));
-      answer_above(r, best_bound(above(), Norm::two));
+      set_searched(r, search(c.weights, options, ball(c.radius), looking));
+      set_bound(r, best_bound(above(), Norm::two));
     });
   }
 }

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "lipscope/experiments/answers.h"
+#include "lipscope/experiments/shared_steps.h"
 #include "lipscope/theory/bounds.h"
 #include "lipscope/theory/castin24.h"
 #include "lipscope/theory/column_sums.h"
@@ -46,10 +46,10 @@ void castin_meanfield(const ExperimentOptions& o, const Notebook& book) {
     question.radius_max = R;
     question.scope = Scope::ball;
     book.ask({"masses of the paper", size}, question, [&](Record& r) {
-      answer(r, local_constant(weights, options, start, solver).moving);
+      set_sides(r, local_constant(weights, options, start, solver).moving);
       r.details = {{"mass", start.mass[0]},
                    {"formula", 0.5 * (1.0 + size) * std::exp(size)}};
-      answer_above(r, bound_by(column_sums_meanfield_statement, above));
+      set_bound(r, bound_by(column_sums_meanfield_statement, above));
     });
     question.parameters["restarts"] = static_cast<double>(restarts);
     for (const Statement& bound :
@@ -59,11 +59,11 @@ void castin_meanfield(const ExperimentOptions& o, const Notebook& book) {
           worst = worst_measure(
               weights, options, start,
               {.restarts = restarts, .seed = o.seed, .threads = o.threads});
-        answer(r,
-               local_constant(weights, options, worst->measure, solver).moving);
+        set_sides(
+            r, local_constant(weights, options, worst->measure, solver).moving);
         r.lower_by = r.lower_by.at("ascent");
         r.details["mass"] = worst->measure.mass.minCoeff();
-        answer_above(r, bound_by(bound, above));
+        set_bound(r, bound_by(bound, above));
       });
   }
 }

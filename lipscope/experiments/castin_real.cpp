@@ -6,7 +6,7 @@
 #include "lipscope/attention/common_mode.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/rng.h"
-#include "lipscope/experiments/answers.h"
+#include "lipscope/experiments/shared_steps.h"
 #include "lipscope/model/layer.h"
 #include "lipscope/model/pass.h"
 
@@ -89,7 +89,7 @@ class OneLength {
     if (inputs_.empty()) inputs_ = reader_.inputs(n_, offset_);
     if (!measured_.contains(l))
       measured_[l] = reader_.measure(l, inputs_[l].cast<double>());
-    lipscope::answer(record, measured_.at(l)[sample]);
+    set_sides(record, measured_.at(l)[sample]);
     record.details["radius_rms"] =
         inputs_[l].middleRows(sample * n_, n_).norm() /
         std::sqrt(static_cast<double>(n_));

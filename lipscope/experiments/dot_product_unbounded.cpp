@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "lipscope/experiments/answers.h"
+#include "lipscope/experiments/shared_steps.h"
 #include "lipscope/spectral/inf_norm.h"
 #include "lipscope/theory/bounds.h"
 
@@ -42,7 +42,7 @@ void dot_product_unbounded(const ExperimentOptions& o, const Notebook& book) {
           const MultiHeadAttention<double> f(one, options);
           const auto j = f.linearize(x);
           if (norm == Norm::two) {
-            answer_measured(r, one, options, x, o.seed);
+            measure_attention(r, one, options, x, o.seed);
           } else {
             r.lower = inf_norm(*j).value;
             r.lower_by = NormMethod::row_sweep;
@@ -52,8 +52,7 @@ void dot_product_unbounded(const ExperimentOptions& o, const Notebook& book) {
             r.details["formula"] = (2.0 * t * t + 1.0) / 3.0;
             return;
           }
-          answer_above(r,
-                       best_bound(bounds(one, {.kind = kind, .n = 3}), norm));
+          set_bound(r, best_bound(bounds(one, {.kind = kind, .n = 3}), norm));
         });
       }
 }

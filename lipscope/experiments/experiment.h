@@ -56,8 +56,9 @@ struct Notebook {
 struct ExperimentOptions {
   bool full = false;  ///< the whole size of the paper: minutes to hours
   std::uint64_t seed = 0;
-  int threads = 0;               ///< 0: all cores
-  const Model* model = nullptr;  ///< for experiments that read one
+  int threads = 0;  ///< 0: all cores
+  /// For experiments that read one; borrowed, and must outlive the run.
+  const Model* model = nullptr;
   std::string model_name = {};
   std::vector<Index> ids = {};  ///< a text, as the model counts its tokens
   /// A text for models that learn, and its name; empty: a generated one.

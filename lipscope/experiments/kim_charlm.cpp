@@ -5,15 +5,15 @@
 namespace lipscope {
 namespace {
 
-const Course small{
-    .lesson = {.model = {.width = 64, .heads = 4, .context = 64, .hidden = 256},
-               .training = {.batch = 16,
-                            .schedule = {.rate = 3e-3, .warmup = 100}},
-               .steps = 800},
+const TrainingSweep small{
+    .plan = {.model = {.width = 64, .heads = 4, .context = 64, .hidden = 256},
+             .training = {.batch = 16,
+                          .schedule = {.rate = 3e-3, .warmup = 100}},
+             .steps = 800},
     .depths = {1, 2, 3, 4},
     .generated = 400'000};
-const Course large{
-    .lesson =
+const TrainingSweep large{
+    .plan =
         {.model = {.width = 512, .heads = 8, .context = 256, .hidden = 2048},
          .training = {.batch = 64, .schedule = {.rate = 1e-3, .warmup = 1000}},
          .steps = 20'000},
@@ -53,38 +53,38 @@ Figure against_steps(Index depth) {
 }  // namespace
 
 void kim_charlm(const ExperimentOptions& o, const Notebook& book) {
-  const Course& course = o.full ? large : small;
-  Lesson lesson = course.lesson;
-  if (o.steps > 0) lesson.steps = o.steps;
-  lesson.eval_every = std::max<Index>(1, lesson.steps / evaluations);
-  const Corpus corpus = corpus_for(o, course.generated, lesson.model.context);
+  const TrainingSweep& sweep = o.full ? large : small;
+  TrainingPlan plan = sweep.plan;
+  if (o.steps > 0) plan.steps = o.steps;
+  plan.eval_every = std::max<Index>(1, plan.steps / evaluations);
+  const Corpus corpus = corpus_for(o, sweep.generated, plan.model.context);
   book.open(against_depth());
-  for (const Index depth : course.depths) {
-    const auto lessons = lessons_of(lesson, in_order, depth, corpus, o);
-    TrainedModels models(lessons, corpus, o, book);
+  for (const Index depth : sweep.depths) {
+    const auto plans = plans_of(plan, in_order, depth, corpus, o);
+    TrainedModels models(plans, corpus, o, book);
     // all that is known of a model is written down before the next one
-    for (std::size_t of = 0; of < lessons.size(); ++of) {
+    for (std::size_t of = 0; of < plans.size(); ++of) {
       book.open(against_steps(depth));
       const Record curve =
           models.question(of, Quantity::loss, "loss in nats a character",
                           Scope::validation_text);
-      for (Index step = lesson.eval_every; step <= lesson.steps;
-           step += lesson.eval_every) {
+      for (Index step = plan.eval_every; step <= plan.steps;
+           step += plan.eval_every) {
         models.ask(of, static_cast<double>(step), curve,
-                   [&](Record& r, const Learnt& learnt) {
-                     r.value = learnt.valid_nll(step);
+                   [&](Record& r, const TrainingResult& result) {
+                     r.value = result.valid_nll(step);
                    });
       }
       book.open(against_depth());
       const Record end = models.question(
           of, Quantity::loss, "loss in nats a character", Scope::test_text);
       models.ask(of, static_cast<double>(depth), end,
-                 [](Record& r, const Learnt& learnt) {
-                   r.value = learnt.test_nll;
+                 [](Record& r, const TrainingResult& result) {
+                   r.value = result.test_nll;
                    r.details = {
-                       {"best_valid_nll", learnt.best_valid_nll},
-                       {"best_step", static_cast<double>(learnt.best_step)},
-                       {"weights", static_cast<double>(learnt.weights)}};
+                       {"best_valid_nll", result.best_valid_nll},
+                       {"best_step", static_cast<double>(result.best_step)},
+                       {"weights", static_cast<double>(result.weights)}};
                  });
     }
   }

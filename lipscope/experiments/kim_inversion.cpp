@@ -55,7 +55,7 @@ Curve curve_of(const Question& q, const ExperimentOptions& o) {
     bool diverged;
   };
   std::vector<One> all(q.inputs);
-  const ResidualBlock g{&q.f, q.scale, q.lipschitz};
+  const ResidualMap g{&q.f, q.scale, q.lipschitz};
   parallel_for(q.inputs, o.threads, [&](Index i) {
     Matrix x = uniform(n, d, q.width, Rng(o.seed).split(1).split(i));
     x.row(0).setZero();
@@ -93,7 +93,7 @@ Curve curve_of(const Question& q, const ExperimentOptions& o) {
   return worst;
 }
 
-void answer_iteration(Record& r, const Curve& curve, int iteration) {
+void set_iteration(Record& r, const Curve& curve, int iteration) {
   const std::size_t k = iteration - 1;
   r.steps = iteration;
   r.converged = false;
@@ -170,7 +170,7 @@ void kim_inversion(const ExperimentOptions& o, const Notebook& book) {
               curve = curve_of({subject.f, subject.lipschitz, c, width, inputs,
                                 iterations.back()},
                                o);
-            answer_iteration(r, *curve, k);
+            set_iteration(r, *curve, k);
             if (subject.lipschitz)
               r.details["divisor"] = contractive.bound(n).value();
           });

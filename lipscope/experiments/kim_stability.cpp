@@ -6,14 +6,14 @@ namespace {
 const Schedule fixed_rate{
     .rate = 1e-3, .warmup = 0, .after = Schedule::After::fixed};
 
-const Course small{
-    .lesson = {.model = {.width = 64, .heads = 4, .context = 32, .hidden = 256},
-               .training = {.batch = 16, .schedule = fixed_rate, .clip = 0.0},
-               .steps = 150},
+const TrainingSweep small{
+    .plan = {.model = {.width = 64, .heads = 4, .context = 32, .hidden = 256},
+             .training = {.batch = 16, .schedule = fixed_rate, .clip = 0.0},
+             .steps = 150},
     .depths = {2, 6, 10, 14, 18},
     .generated = 200'000};
-const Course large{
-    .lesson =
+const TrainingSweep large{
+    .plan =
         {.model = {.width = 512, .heads = 8, .context = 256, .hidden = 2048},
          .training = {.batch = 64, .schedule = fixed_rate, .clip = 0.0},
          .steps = 5000},
@@ -26,7 +26,7 @@ constexpr Mixer in_order[] = {Mixer::dot, Mixer::l2_untied, Mixer::l2,
 // nats below the unigram loss, or a model has not learnt
 constexpr double learnt_by = 0.1;
 
-Figure against_depth(const Lesson& lesson) {
+Figure against_depth(const TrainingPlan& plan) {
   return {.name = "kim-stability",
           .title = "Deep models at a fixed learning rate, without warm-up",
           .explanation = fmt::format(
@@ -37,7 +37,7 @@ Figure against_depth(const Lesson& lesson) {
               "character is. A model that is not {} nats below that has not "
               "learnt, and has the status not-converged; one whose loss or "
               "gradient was not finite has no value. One seed.",
-              lesson.steps, lesson.training.schedule.rate, learnt_by),
+              plan.steps, plan.training.schedule.rate, learnt_by),
           .x_name = "layers",
           .y_name = "validation loss, nats a character"};
 }
@@ -59,29 +59,29 @@ Figure gradients(bool first) {
 }  // namespace
 
 void kim_stability(const ExperimentOptions& o, const Notebook& book) {
-  const Course& course = o.full ? large : small;
-  Lesson lesson = course.lesson;
-  if (o.steps > 0) lesson.steps = o.steps;
-  lesson.eval_every = lesson.steps;
-  const Corpus corpus = corpus_for(o, course.generated, lesson.model.context);
+  const TrainingSweep& sweep = o.full ? large : small;
+  TrainingPlan plan = sweep.plan;
+  if (o.steps > 0) plan.steps = o.steps;
+  plan.eval_every = plan.steps;
+  const Corpus corpus = corpus_for(o, sweep.generated, plan.model.context);
   const double unigram = unigram_nll(corpus);
-  for (const Index depth : course.depths) {
+  for (const Index depth : sweep.depths) {
     const auto x = static_cast<double>(depth);
-    const auto lessons = lessons_of(lesson, in_order, depth, corpus, o);
-    TrainedModels models(lessons, corpus, o, book);
-    const auto has_learnt = [&](const Learnt& learnt) {
-      return learnt.seen.back().valid_nll < unigram - learnt_by;
+    const auto plans = plans_of(plan, in_order, depth, corpus, o);
+    TrainedModels models(plans, corpus, o, book);
+    const auto has_learnt = [&](const TrainingResult& result) {
+      return result.seen.back().valid_nll < unigram - learnt_by;
     };
-    for (std::size_t of = 0; of < lessons.size(); ++of) {
-      book.open(against_depth(lesson));
+    for (std::size_t of = 0; of < plans.size(); ++of) {
+      book.open(against_depth(plan));
       const Record loss =
           models.question(of, Quantity::loss, "loss in nats a character",
                           Scope::validation_text);
-      models.ask(of, x, loss, [&](Record& r, const Learnt& learnt) {
-        r.value = learnt.seen.back().valid_nll;
-        r.converged = has_learnt(learnt);
+      models.ask(of, x, loss, [&](Record& r, const TrainingResult& result) {
+        r.value = result.seen.back().valid_nll;
+        r.converged = has_learnt(result);
         r.details = {{"unigram", unigram},
-                     {"gradient_norm", learnt.gradient_norm}};
+                     {"gradient_norm", result.gradient_norm}};
       });
       Record norm =
           models.question(of, Quantity::gradient_norm,
@@ -89,13 +89,13 @@ void kim_stability(const ExperimentOptions& o, const Notebook& book) {
       for (const bool first : {true, false}) {
         book.open(gradients(first));
         norm.layer = first ? 0 : depth - 1;
-        models.ask(of, x, norm, [&](Record& r, const Learnt& learnt) {
-          r.value = first ? learnt.first_layer_norm : learnt.last_layer_norm;
-          r.converged = has_learnt(learnt);
+        models.ask(of, x, norm, [&](Record& r, const TrainingResult& result) {
+          r.value = first ? result.first_layer_norm : result.last_layer_norm;
+          r.converged = has_learnt(result);
         });
       }
     }
-    book.open(against_depth(lesson));
+    book.open(against_depth(plan));
     Record frequencies = attention_question("frequencies of characters");
     frequencies.map = "model";
     frequencies.kind = "unigram";

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "lipscope/experiments/answers.h"
+#include "lipscope/experiments/shared_steps.h"
 #include "lipscope/theory/bounds.h"
 
 namespace lipscope {
@@ -52,12 +52,12 @@ void kim_tightness(const ExperimentOptions& o, const Notebook& book) {
       r.lower_by = KnownBy(Procedure::row_sum).at("construction");
       r.details = {{"formula", c.predicted.value()},
                    {"p", (above->value - 1.0) / 4.0}};
-      answer_above(r, above);
+      set_bound(r, above);
     });
     if (n > 501 && !o.full) continue;  // half a minute
     question.parameters["restarts"] = static_cast<double>(restarts);
     book.ask({"best found", x}, question, [&](Record& r) {
-      answer_found(
+      set_searched(
           r, search(one, tied, everywhere(),
                     {.norm = Norm::inf,
                      .n = n,
@@ -68,7 +68,7 @@ void kim_tightness(const ExperimentOptions& o, const Notebook& book) {
                                              p.start, p.starts, p.best));
                        return true;
                      }}));
-      answer_above(r, above);
+      set_bound(r, above);
     });
   }
 }

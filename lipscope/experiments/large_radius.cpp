@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "lipscope/core/rng.h"
-#include "lipscope/experiments/answers.h"
+#include "lipscope/experiments/shared_steps.h"
 #include "lipscope/spectral/dense.h"
 
 namespace lipscope {
@@ -58,7 +58,7 @@ void large_radius(const ExperimentOptions& o, const Notebook& book) {
       question.radius_max = radius;
       book.ask({fmt::format("input {}", sample), radius}, question,
                [&](Record& r) {
-                 answer_measured(r, weights, options, radius * x, o.seed);
+                 measure_attention(r, weights, options, radius * x, o.seed);
                });
       if (radius != radii.front() && radius != radii.back()) continue;
       question.scope = Scope::multiples;

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "lipscope/core/rng.h"
-#include "lipscope/experiments/answers.h"
+#include "lipscope/experiments/shared_steps.h"
 #include "lipscope/model/layer.h"
 #include "lipscope/theory/bounds.h"
 #include "lipscope/theory/layer_certificates.h"
@@ -108,19 +108,19 @@ void sweep(const Normed& s, const ExperimentOptions& o, const Notebook& book) {
         question.d = d;
         question.radius_max = x.rowwise().norm().maxCoeff();
         const auto measured = [&](Record& r) {
-          answer(r, measure_norm(*map_of<float>(s, options, with),
-                                 *map_of<double>(s, options, with), x,
-                                 {.seed = o.seed, .threads = o.threads}));
+          set_sides(r, measure_norm(*map_of<float>(s, options, with),
+                                    *map_of<double>(s, options, with), x,
+                                    {.seed = o.seed, .threads = o.threads}));
         };
         book.ask({series, t}, question, [&](Record& r) {
           measured(r);
-          if (!r.upper) answer_above(r, at_input(s, options, x, with));
+          if (!r.upper) set_bound(r, at_input(s, options, x, with));
         });
         if (!with || !family) continue;
         question.scope = Scope::everywhere;
         book.ask({"with norm, over all inputs", t}, question, [&](Record& r) {
           measured(r);
-          answer_above(r, over_all(s, options, n));
+          set_bound(r, over_all(s, options, n));
         });
       }
     }

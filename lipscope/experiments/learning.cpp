@@ -10,71 +10,72 @@
 
 namespace lipscope {
 
-std::optional<double> Learnt::valid_nll(Index step) const {
+std::optional<double> TrainingResult::valid_nll(Index step) const {
   for (const Evaluation& e : seen)
     if (e.step == step) return e.valid_nll;
   return std::nullopt;
 }
 
-Learnt learn(const Lesson& lesson, const Corpus& corpus,
-             const std::function<void(const std::string& doing)>& tell) {
-  Trainer trainer(lesson.model, lesson.training);
-  const int threads = lesson.training.threads;
+TrainingResult train_model(
+    const TrainingPlan& plan, const Corpus& corpus,
+    const std::function<void(const std::string& doing)>& tell) {
+  Trainer trainer(plan.model, plan.training);
+  const int threads = plan.training.threads;
   TrainingState state = trainer.initial();
   VectorOf<float> best;
-  Learnt learnt;
-  learnt.weights = state.weights.size();
-  while (state.step < lesson.steps) {
+  TrainingResult result;
+  result.weights = state.weights.size();
+  while (state.step < plan.steps) {
     StepReport report;
     try {
       report = trainer.step(state, corpus.train);
     } catch (const RunError&) {  // not finite: the answer to the question
-      learnt.diverged = state.step + 1;
-      return learnt;
+      result.diverged = state.step + 1;
+      return result;
     }
     tell(fmt::format("{}, {} layers, step {}/{}, loss {:.3f}",
-                     name_of(lesson.model.mixer), lesson.model.layers,
-                     state.step, lesson.steps, report.nll));
+                     name_of(plan.model.mixer), plan.model.layers, state.step,
+                     plan.steps, report.nll));
     const auto layer_norm = [&](Index layer) {
       return layer_gradient_norm(trainer.model().layout(), trainer.gradients(),
                                  layer);
     };
-    const double share = 1.0 / static_cast<double>(lesson.steps);
-    learnt.gradient_norm += share * report.gradient_norm;
-    learnt.first_layer_norm += share * layer_norm(0);
-    learnt.last_layer_norm += share * layer_norm(lesson.model.layers - 1);
-    if (state.step % lesson.eval_every != 0 && state.step != lesson.steps)
-      continue;
+    const double share = 1.0 / static_cast<double>(plan.steps);
+    result.gradient_norm += share * report.gradient_norm;
+    result.first_layer_norm += share * layer_norm(0);
+    result.last_layer_norm += share * layer_norm(plan.model.layers - 1);
+    if (state.step % plan.eval_every != 0 && state.step != plan.steps) continue;
     const double nll =
         mean_nll(trainer.model(), state.weights, corpus.valid, threads);
     if (!std::isfinite(nll)) {
-      learnt.diverged = state.step;
-      return learnt;
+      result.diverged = state.step;
+      return result;
     }
-    if (learnt.seen.empty() || nll < learnt.best_valid_nll) {
+    if (result.seen.empty() || nll < result.best_valid_nll) {
       best = state.weights;
-      learnt.best_valid_nll = nll;
-      learnt.best_step = state.step;
+      result.best_valid_nll = nll;
+      result.best_step = state.step;
     }
-    learnt.seen.push_back({state.step, nll});
+    result.seen.push_back({state.step, nll});
   }
-  learnt.test_nll = mean_nll(trainer.model(), best, corpus.test, threads);
-  return learnt;
+  result.test_nll = mean_nll(trainer.model(), best, corpus.test, threads);
+  return result;
 }
 
-std::vector<Lesson> lessons_of(Lesson lesson, std::span<const Mixer> mixers,
-                               Index depth, const Corpus& corpus,
-                               const ExperimentOptions& o) {
-  lesson.model.layers = depth;
-  lesson.model.characters = corpus.vocabulary.size();
-  lesson.training.seed = o.seed;
-  lesson.training.threads = o.threads;
-  std::vector<Lesson> lessons;
+std::vector<TrainingPlan> plans_of(TrainingPlan plan,
+                                   std::span<const Mixer> mixers, Index depth,
+                                   const Corpus& corpus,
+                                   const ExperimentOptions& o) {
+  plan.model.layers = depth;
+  plan.model.characters = corpus.vocabulary.size();
+  plan.training.seed = o.seed;
+  plan.training.threads = o.threads;
+  std::vector<TrainingPlan> plans;
   for (const Mixer mixer : mixers) {
-    lesson.model.mixer = mixer;
-    lessons.push_back(lesson);
+    plan.model.mixer = mixer;
+    plans.push_back(plan);
   }
-  return lessons;
+  return plans;
 }
 
 Corpus corpus_for(const ExperimentOptions& o, Index generated, Index context) {
@@ -94,21 +95,21 @@ double unigram_nll(const Corpus& corpus) {
   return sum / static_cast<double>(corpus.valid.size() - 1);
 }
 
-TrainedModels::TrainedModels(std::vector<Lesson> lessons, const Corpus& corpus,
-                             const ExperimentOptions& o,
+TrainedModels::TrainedModels(std::vector<TrainingPlan> plans,
+                             const Corpus& corpus, const ExperimentOptions& o,
                              const Notebook& notebook)
-    : lessons_(std::move(lessons)),
+    : plans_(std::move(plans)),
       corpus_(corpus),
       text_name_(o.text.empty() ? "generated text" : o.text_name),
       one_by_one_(o.full),
       threads_(o.threads),
       notebook_(notebook),
-      learnt_(lessons_.size()) {}
+      results_(plans_.size()) {}
 
 Record TrainedModels::question(std::size_t of, Quantity quantity,
                                const std::string& value_of, Scope scope) const {
-  const LanguageModelConfig& model = lessons_[of].model;
-  const TrainingOptions& training = lessons_[of].training;
+  const LanguageModelConfig& model = plans_[of].model;
+  const TrainingOptions& training = plans_[of].training;
   Record r = attention_question(
       fmt::format("{} layers, width {}, {} heads, on {}", model.layers,
                   model.width, model.heads, text_name_));
@@ -122,7 +123,7 @@ Record TrainedModels::question(std::size_t of, Quantity quantity,
   r.dtype = NumberFormat::f32;
   r.parameters = {{"layers", static_cast<double>(model.layers)},
                   {"batch", static_cast<double>(training.batch)},
-                  {"steps", static_cast<double>(lessons_[of].steps)},
+                  {"steps", static_cast<double>(plans_[of].steps)},
                   {"learning_rate", training.schedule.rate}};
   r.quantity = quantity;
   r.value_of = value_of;
@@ -131,10 +132,11 @@ Record TrainedModels::question(std::size_t of, Quantity quantity,
 
 void TrainedModels::ask(
     std::size_t of, double x, const Record& question,
-    const std::function<void(Record& record, const Learnt& learnt)>& answer) {
-  const std::string series = name_of(lessons_[of].model.mixer);
+    const std::function<void(Record& record, const TrainingResult& result)>&
+        answer) {
+  const std::string series = name_of(plans_[of].model.mixer);
   notebook_.ask({series, x}, question, [&](Record& r) {
-    const Learnt& found = learnt(of);
+    const TrainingResult& found = result(of);
     r.converged = !found.diverged;
     if (found.diverged)
       r.details["diverged_at_step"] = static_cast<double>(*found.diverged);
@@ -143,19 +145,19 @@ void TrainedModels::ask(
   });
 }
 
-const Learnt& TrainedModels::learnt(std::size_t of) {
+const TrainingResult& TrainedModels::result(std::size_t of) {
   std::mutex telling;
   const auto tell = [&](const std::string& doing) {
     const std::lock_guard one_at_a_time(telling);
     notebook_.tell(doing);
   };
-  if (!learnt_[of] && one_by_one_)
-    learnt_[of] = learn(lessons_[of], corpus_, tell);
-  if (!learnt_[of])
-    parallel_for(static_cast<Index>(lessons_.size()), threads_, [&](Index i) {
-      learnt_[i] = learn(lessons_[i], corpus_, tell);
+  if (!results_[of] && one_by_one_)
+    results_[of] = train_model(plans_[of], corpus_, tell);
+  if (!results_[of])
+    parallel_for(static_cast<Index>(plans_.size()), threads_, [&](Index i) {
+      results_[i] = train_model(plans_[i], corpus_, tell);
     });
-  return *learnt_[of];
+  return *results_[of];
 }
 
 }  // namespace lipscope

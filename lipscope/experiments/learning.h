@@ -12,30 +12,31 @@
 /// What experiments do whose models learn.
 namespace lipscope {
 
-/// A model, and how it is taught.
-struct Lesson {
+/// A model, and how it is trained.
+struct TrainingPlan {
   LanguageModelConfig model;
   TrainingOptions training;
   Index steps = 0;
   Index eval_every = 0;  ///< steps; the last is always evaluated
 };
 
-/// A lesson, the depths at which it is given, and how many characters of a
+/// A plan, the depths at which it is carried out, and how many characters of a
 /// generated text it takes where there is no other.
-struct Course {
-  Lesson lesson;
+struct TrainingSweep {
+  TrainingPlan plan;
   std::vector<Index> depths;
   Index generated = 0;
 };
 
-/// The lesson for each of these, of that depth, with the characters of the
+/// The plan for each of these, of that depth, with the characters of the
 /// corpus and the seed and threads of the options.
-std::vector<Lesson> lessons_of(Lesson lesson, std::span<const Mixer> mixers,
-                               Index depth, const Corpus& corpus,
-                               const ExperimentOptions& options);
+std::vector<TrainingPlan> plans_of(TrainingPlan plan,
+                                   std::span<const Mixer> mixers, Index depth,
+                                   const Corpus& corpus,
+                                   const ExperimentOptions& options);
 
-/// What came of a lesson. Losses are in nats for each character.
-struct Learnt {
+/// What came of a plan. Losses are in nats for each character.
+struct TrainingResult {
   struct Evaluation {
     Index step = 0;
     double valid_nll = 0.0;
@@ -56,8 +57,9 @@ struct Learnt {
   std::optional<double> valid_nll(Index step) const;
 };
 
-Learnt learn(const Lesson& lesson, const Corpus& corpus,
-             const std::function<void(const std::string& doing)>& tell);
+TrainingResult train_model(
+    const TrainingPlan& plan, const Corpus& corpus,
+    const std::function<void(const std::string& doing)>& tell);
 
 /// The text of the options, or so many characters of a generated one, in
 /// pieces.
@@ -73,8 +75,8 @@ double unigram_nll(const Corpus& corpus);
 /// size, each when it is wanted, on all threads.
 class TrainedModels {
  public:
-  /// Borrows corpus and notebook.
-  TrainedModels(std::vector<Lesson> lessons, const Corpus& corpus,
+  /// Borrows corpus and notebook, which must outlive this.
+  TrainedModels(std::vector<TrainingPlan> plans, const Corpus& corpus,
                 const ExperimentOptions& options, const Notebook& notebook);
 
   /// What is asked of one model.
@@ -84,20 +86,20 @@ class TrainedModels {
   /// At x on the curve of the model's mixer. `answer` is called unless the
   /// model diverged: the record then has the step among its details, no value,
   /// and is not converged.
-  void ask(
-      std::size_t of, double x, const Record& question,
-      const std::function<void(Record& record, const Learnt& learnt)>& answer);
+  void ask(std::size_t of, double x, const Record& question,
+           const std::function<void(Record& record,
+                                    const TrainingResult& result)>& answer);
 
  private:
-  const Learnt& learnt(std::size_t of);
+  const TrainingResult& result(std::size_t of);
 
-  std::vector<Lesson> lessons_;
+  std::vector<TrainingPlan> plans_;
   const Corpus& corpus_;
   std::string text_name_;
   bool one_by_one_;
   int threads_;
   const Notebook& notebook_;
-  std::vector<std::optional<Learnt>> learnt_;
+  std::vector<std::optional<TrainingResult>> results_;
 };
 
 }  // namespace lipscope

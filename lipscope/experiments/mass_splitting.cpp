@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "lipscope/experiments/answers.h"
+#include "lipscope/experiments/shared_steps.h"
 #include "lipscope/theory/bounds.h"
 #include "lipscope/transport/local_constant.h"
 #include "lipscope/transport/ratio.h"
@@ -39,10 +39,10 @@ void ask_all(const AttentionWeights& weights, const Measure& mu, double x,
     return *made;
   };
   book.ask({"whole", x}, question,
-           [&](Record& r) { answer(r, constant().moving); });
+           [&](Record& r) { set_sides(r, constant().moving); });
   book.ask({"cut", x}, question, [&](Record& r) {
     const LocalConstant& c = constant();
-    answer(r, c.splits() ? c.splitting : c.moving);
+    set_sides(r, c.splits() ? c.splitting : c.moving);
     r.upper = c.upper();
     r.details["token"] = static_cast<double>(c.token);
   });
@@ -66,11 +66,10 @@ void ask_all(const AttentionWeights& weights, const Measure& mu, double x,
       r.details = {{"ratio", t.value},
                    {"relative_gap", t.relative_gap},
                    {"first_order", cut ? c.splitting.lower : c.moving.lower}};
-      answer_above(
-          r,
-          best_bound(bounds(weights, {.n = mu.n(),
-                                      .radius = *r.radius_max * (1 + 1e-12)}),
-                     Norm::w2));
+      set_bound(r, best_bound(
+                       bounds(weights, {.n = mu.n(),
+                                        .radius = *r.radius_max * (1 + 1e-12)}),
+                       Norm::w2));
     });
   }
 }
@@ -116,7 +115,7 @@ void copies(const ExperimentOptions& o, const Notebook& book) {
     book.ask(
         {"sequence with copies", static_cast<double>(pieces)},
         question_at(same, "d=1, A=-0.345, V=1", Norm::two), [&](Record& r) {
-          answer_measured(r, weights, {.threads = o.threads}, same.x, o.seed);
+          measure_attention(r, weights, {.threads = o.threads}, same.x, o.seed);
         });
   }
   ask_all(weights, mu, 1.0, question_at(mu, "d=1, A=-0.345, V=1", Norm::w2), o,

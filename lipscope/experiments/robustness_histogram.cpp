@@ -4,8 +4,8 @@
 
 #include "lipscope/control/certifier.h"
 #include "lipscope/core/parallel.h"
-#include "lipscope/experiments/answers.h"
 #include "lipscope/experiments/generated_text.h"
+#include "lipscope/experiments/shared_steps.h"
 #include "lipscope/report/median.h"
 #include "lipscope/train/model_stack.h"
 #include "lipscope/train/trainer.h"
@@ -133,8 +133,8 @@ Outcome outcome_of(const Subject& subject, const Size& size, Index steps,
   return outcome;
 }
 
-Record question_of(const Subject& subject, const Size& size, Index steps,
-                   const ExperimentOptions& o) {
+Record record_of(const Subject& subject, const Size& size, Index steps,
+                 const ExperimentOptions& o) {
   Record r = attention_question(fmt::format(
       "{} of {} layers, width {}, norm {}, learnt on {}",
       name_of(subject.mixer), size.layers, size.width, name_of(subject.norm),
@@ -154,7 +154,7 @@ Record question_of(const Subject& subject, const Size& size, Index steps,
 }
 
 // the share of predictions that nothing within the radius can change
-void answer_radius(Record& r, const Outcome& outcome, double radius) {
+void set_shares(Record& r, const Outcome& outcome, double radius) {
   const double log = std::log10(radius);
   const auto size = static_cast<double>(outcome.proved.size());
   const auto holds = std::count_if(outcome.proved.begin(), outcome.proved.end(),
@@ -213,7 +213,7 @@ void robustness_histogram(const ExperimentOptions& o, const Notebook& book) {
     book.open(figure);
     for (std::size_t k = 0; k < subjects().size(); ++k) {
       const Subject& subject = subjects()[k];
-      const Record question = question_of(subject, size, steps, o);
+      const Record question = record_of(subject, size, steps, o);
       for (const double x : geometric(1e-8, 10.0, 19))
         book.ask(
             {subject.name, x}, question, [&, relative = relative](Record& r) {
@@ -225,8 +225,8 @@ void robustness_histogram(const ExperimentOptions& o, const Notebook& book) {
               if (!outcomes[k])
                 outcomes[k] =
                     outcome_of(subject, size, steps, *corpus, o, book);
-              answer_radius(r, *outcomes[k],
-                            relative ? x * outcomes[k]->token : x);
+              set_shares(r, *outcomes[k],
+                         relative ? x * outcomes[k]->token : x);
             });
     }
   }

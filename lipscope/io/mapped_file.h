@@ -19,6 +19,7 @@ class MappedFile {
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
 
+  /// Readable as long as this lives.
   std::span<const std::byte> bytes() const { return bytes_; }
 
  private:

@@ -22,7 +22,8 @@ class ConfigReader {
   /// `where` begins the messages.
   ConfigReader(std::string_view text, std::string where);
 
-  /// The first of the keys that is there and not null.
+  /// The first of the keys that is there and not null; this reader must outlive
+  /// the pointer.
   const nlohmann::json* find(std::initializer_list<const char*> keys) const;
   const nlohmann::json* find(const char* key) const { return find({key}); }
   /// The same, refused where it is not there.

@@ -41,7 +41,7 @@ struct Factors {
 };
 
 template <class Real>
-Block head_block(const ConstView<Real>& w, Index h, Index heads) {
+Rectangle head_rectangle(const ConstView<Real>& w, Index h, Index heads) {
   const Index k = w.cols() / heads;
   return {0, h * k, w.rows(), k};
 }
@@ -53,8 +53,10 @@ Factors factors(const ConstL2Views<Real>& w, Index heads, Index n) {
   f.front = 4 * kim21_phi_inverse(n) + 1 / std::sqrt(k);
   f.output = largest_column(w.output);
   for (Index h = 0; h < heads; ++h) {
-    const ConstView<Real> query = view(w.query, head_block(w.query, h, heads));
-    const ConstView<Real> value = view(w.value, head_block(w.value, h, heads));
+    const ConstView<Real> query =
+        view(w.query, head_rectangle(w.query, h, heads));
+    const ConstView<Real> value =
+        view(w.value, head_rectangle(w.value, h, heads));
     const Largest row = largest_row(query), column = largest_column(query);
     if (h == 0 || row.sum * column.sum > f.query_row.sum * f.query_column.sum) {
       f.query_head = h;
@@ -84,8 +86,8 @@ void contraction_backward(const ConstL2Views<Real>& w, Index heads, Index n,
   // c = s₁ s₂ …:  ∂c/∂s₁ = c/s₁;  s = Σ|w|:  ∂s/∂w = sign(w)
   const double c = f.product();
   if (c == 0) return;
-  const Block query = head_block(w.query, f.query_head, heads);
-  const Block value = head_block(w.value, f.value_head, heads);
+  const Rectangle query = head_rectangle(w.query, f.query_head, heads);
+  const Rectangle value = head_rectangle(w.value, f.value_head, heads);
   const auto scale = [&](double sum) { return static_cast<Real>(g * c / sum); };
   gradients.output.col(f.output.at) +=
       scale(f.output.sum) * w.output.col(f.output.at).cwiseSign();

@@ -20,7 +20,7 @@
 namespace lipscope {
 
 /// The weights of a tied L2 layer: query, value [d×H·k], output [H·k×d]; also
-/// their gradients.
+/// their gradients. Borrowed: these must outlive the views.
 template <class Real>
 struct ConstL2Views {
   ConstView<Real> query, value, output;
@@ -39,7 +39,7 @@ void contraction_backward(const ConstL2Views<Real>& w, Index heads, Index n,
                           double g, L2Views<Real> gradients);
 
 /// The matrices of an MLP that is not gated: up [d×m], down [m×d]; also their
-/// gradients.
+/// gradients. Borrowed: these must outlive the views.
 template <class Real>
 struct ConstMlpViews {
   ConstView<Real> up, down;

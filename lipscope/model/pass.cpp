@@ -117,7 +117,7 @@ MatrixOf<Real> logits(const Model& model, const MatrixOf<Real>& last,
     const MatrixOf<Real> rows =
         model.parameters.rows<Real>(weight_of(head), word, words);
     product_into(as_is(last), transposed(rows),
-                 view(out, Block{0, word, last.rows(), words}), threads);
+                 view(out, Rectangle{0, word, last.rows(), words}), threads);
   }
   return out;
 }

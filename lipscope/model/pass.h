@@ -38,7 +38,8 @@ struct PassOptions {
   bool keep_layers = true;
 };
 
-/// Runs a model from token ids. It borrows the model. InputError if the folder
+/// Runs a model from token ids. It borrows the model, which must
+/// outlive it. InputError if the folder
 /// has not everything.
 template <class Real>
 class ForwardPass {

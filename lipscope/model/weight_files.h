@@ -29,7 +29,8 @@ class WeightFiles {
 
   bool contains(std::string_view name) const { return of_.contains(name); }
 
-  /// The file that holds a tensor; it must be there.
+  /// The file that holds a tensor, which must be there; it lives as long as
+  /// this.
   const SafetensorsFile& file_of(std::string_view name) const;
 
   /// The SHA-256 of the file. For shards, of the lines that sha256sum would

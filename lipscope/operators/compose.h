@@ -33,7 +33,7 @@ MapPtr<Real> batch(MapPtr<Real> f, Index count);
 
 /// The part of f that reads the input itself: the innermost map of a
 /// composition, of what a residual is added to, of what is scaled; f itself
-/// where f is none of these. Borrows f.
+/// where f is none of these. Borrows f, which must outlive what is returned.
 template <class Real>
 const Map<Real>& first_map(const Map<Real>& f);
 

@@ -84,7 +84,7 @@ void Records::open() {
       options_.file,
       options_.resume ? Journal::Mode::resume : Journal::Mode::append,
       [](const ordered_json& record) {
-        check_fields(record, RecordUse::answer);
+        check_fields(record, RecordUse::resumed);
       });
   for (const ordered_json& record : journal_->records()) {
     if (!is_complete(record)) continue;

@@ -253,7 +253,7 @@ class Maker final {
         if (now.predicted > best.predicted) best = std::move(now);
       }
     if (best.predicted > 0.0)
-      add("balanced", best.z, foretold(best.predicted), Norm::two);
+      add("balanced", best.z, if_one_dot_head(best.predicted), Norm::two);
   }
 
   struct Balanced {
@@ -327,11 +327,11 @@ class Maker final {
   }
 
   std::optional<double> predicted(const Prediction& from_below, Index m) const {
-    return foretold(from_below(m, n_));
+    return if_one_dot_head(from_below(m, n_));
   }
 
   // what is derived for one dot-product head says nothing of others
-  std::optional<double> foretold(double value) const {
+  std::optional<double> if_one_dot_head(double value) const {
     if (options_.kind != Kind::dot || options_.rope_theta || heads_.size() > 1)
       return std::nullopt;
     return value;

@@ -140,8 +140,8 @@ class Search final {
            return !cut;
          }});
 
-    Found before = testified(s.x);
-    Found found = testified(ascent.x);
+    Found before = measured_in_f64(s.x);
+    Found found = measured_in_f64(ascent.x);
     found.climbed = found.value > before.value;
     found.converged = found.converged && ascent.converged;
     if (!found.climbed) std::swap(found, before);
@@ -162,7 +162,7 @@ class Search final {
   }
 
   // the norm at x from below, in f64, with its witness
-  Found testified(const Matrix& x) const {
+  Found measured_in_f64(const Matrix& x) const {
     Found found;
     found.x = x;
     if (o_.norm == Norm::two) {

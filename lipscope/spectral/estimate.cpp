@@ -40,33 +40,34 @@ constexpr double slack_f64 = 64 * unit_roundoff;
 // rounding in forming J in f64, relative to ‖J‖
 constexpr double slack_forming = 1e-9;
 
-struct Testimony {
+struct Recomputed {
   double sigma = 0.0;     // ‖J v‖ / ‖v‖
   double residual = 0.0;  // ‖JᵀJ v − σ² v‖ / (σ² ‖v‖)
   Vector image;           // J v
 };
 
-// What the directions, one for each block and all end to end, are worth in f64.
-std::vector<Testimony> testify(const LinearOperator<double>& j, Index blocks,
-                               const Vector& directions) {
-  const Index rows = j.rows() / blocks, cols = j.cols() / blocks;
+// What the directions, one for each sequence and all end to end, are worth in
+// f64.
+std::vector<Recomputed> recomputed(const LinearOperator<double>& j,
+                                   Index sequences, const Vector& directions) {
+  const Index rows = j.rows() / sequences, cols = j.cols() / sequences;
   const Vector image = j.apply(directions);
   const Vector pullback = j.apply_adjoint(image);
-  std::vector<Testimony> result(blocks);
-  for (Index b = 0; b < blocks; ++b) {
-    const Vector v = directions.segment(b * cols, cols);
+  std::vector<Recomputed> result(sequences);
+  for (Index s = 0; s < sequences; ++s) {
+    const Vector v = directions.segment(s * cols, cols);
     const double length = v.norm();
-    result[b].image = image.segment(b * rows, rows);
-    const double sigma = result[b].image.norm() / length;
+    result[s].image = image.segment(s * rows, rows);
+    const double sigma = result[s].image.norm() / length;
     if (length == 0.0 || sigma == 0.0) continue;
-    const Vector g = pullback.segment(b * cols, cols);
+    const Vector g = pullback.segment(s * cols, cols);
     const double residual = (g / sigma - sigma * v).norm() / (sigma * length);
     if (!std::isfinite(sigma) || !std::isfinite(residual))
       throw RunError(fmt::format(
           "measure_norm: |J v| is {} with residual {} in f64 (sequence {})",
-          sigma, residual, b));
-    result[b].sigma = sigma;
-    result[b].residual = residual;
+          sigma, residual, s));
+    result[s].sigma = sigma;
+    result[s].residual = residual;
   }
   return result;
 }
@@ -83,44 +84,44 @@ void conclude(std::vector<Measurement>& all, const MeasureOptions& options) {
 
 // ---- small: form J
 
-// The blocks of a block-diagonal operator: column j of all at once.
-std::vector<Matrix> materialize_blocks(const LinearOperator<double>& j,
-                                       Index blocks) {
-  const Index rows = j.rows() / blocks, cols = j.cols() / blocks;
-  std::vector<Matrix> dense(blocks, Matrix(rows, cols));
+// The Jacobian of each sequence: column k of all at once.
+std::vector<Matrix> materialize_each(const LinearOperator<double>& j,
+                                     Index sequences) {
+  const Index rows = j.rows() / sequences, cols = j.cols() / sequences;
+  std::vector<Matrix> dense(sequences, Matrix(rows, cols));
   for (Index k = 0; k < cols; ++k) {
     Vector unit = Vector::Zero(j.cols());
-    for (Index b = 0; b < blocks; ++b) unit[b * cols + k] = 1.0;
+    for (Index s = 0; s < sequences; ++s) unit[s * cols + k] = 1.0;
     const Vector column = j.apply(unit);
-    for (Index b = 0; b < blocks; ++b)
-      dense[b].col(k) = column.segment(b * rows, rows);
+    for (Index s = 0; s < sequences; ++s)
+      dense[s].col(k) = column.segment(s * rows, rows);
   }
   return dense;
 }
 
 std::vector<Measurement> measure_dense(const LinearOperator<double>& j,
                                        const MeasureOptions& options) {
-  const Index blocks = options.sequences, cols = j.cols() / blocks;
-  const std::vector<Matrix> dense = materialize_blocks(j, blocks);
-  std::vector<DenseNorm> norms(blocks);
-  parallel_for(blocks, options.threads,
-               [&](Index b) { norms[b] = dense_norm(dense[b]); });
+  const Index sequences = options.sequences, cols = j.cols() / sequences;
+  const std::vector<Matrix> dense = materialize_each(j, sequences);
+  std::vector<DenseNorm> norms(sequences);
+  parallel_for(sequences, options.threads,
+               [&](Index s) { norms[s] = dense_norm(dense[s]); });
 
   Vector directions(j.cols());
-  for (Index b = 0; b < blocks; ++b)
-    directions.segment(b * cols, cols) = norms[b].direction;
-  const std::vector<Testimony> said = testify(j, blocks, directions);
+  for (Index s = 0; s < sequences; ++s)
+    directions.segment(s * cols, cols) = norms[s].direction;
+  const std::vector<Recomputed> exact = recomputed(j, sequences, directions);
 
-  std::vector<Measurement> result(blocks);
-  for (Index b = 0; b < blocks; ++b) {
-    const double upper = norms[b].upper * (1.0 + slack_forming);
+  std::vector<Measurement> result(sequences);
+  for (Index s = 0; s < sequences; ++s) {
+    const double upper = norms[s].upper * (1.0 + slack_forming);
     // what always holds, holds with high probability
-    result[b] = {.lower = said[b].sigma,
+    result[s] = {.lower = exact[s].sigma,
                  .lower_by = NormMethod::dense_gram,
-                 .residual = said[b].residual,
+                 .residual = exact[s].residual,
                  .steps = static_cast<int>(cols),
-                 .direction = norms[b].direction,
-                 .image = said[b].image,
+                 .direction = norms[s].direction,
+                 .image = exact[s].image,
                  .upper = upper,
                  .upper_whp = upper,
                  .delta = options.delta};
@@ -139,9 +140,9 @@ class Search final {
         witness_(witness),
         x_(x),
         options_(options),
-        blocks_(options.sequences),
-        cols_(x.size() / blocks_),
-        found_(blocks_) {}
+        sequences_(options.sequences),
+        cols_(x.size() / sequences_),
+        found_(sequences_) {}
 
   std::vector<Measurement> run() {
     search_in_f32();
@@ -190,12 +191,12 @@ class Search final {
                   const MatrixOf<float>& x) const {
     if (options_.enclose != 0.0) return {};
     const VectorOf<float> likely =
-        shift_direction(options_.common_shift, j32, x, blocks_);
+        shift_direction(options_.common_shift, j32, x, sequences_);
     if (likely.size() == 0) return {};
     Vector start = likely.cast<double>();
     const Vector random = random_direction(cols_, Rng(options_.seed).split(0));
-    for (Index b = 0; b < blocks_; ++b)
-      start.segment(b * cols_, cols_) += random;
+    for (Index s = 0; s < sequences_; ++s)
+      start.segment(s * cols_, cols_) += random;
     return start;
   }
 
@@ -206,16 +207,16 @@ class Search final {
             x_.cwiseAbs().maxCoeff());
     std::unique_ptr<LinearOperator<float>> j32 = search_.linearize(rounded);
     rows_ = j32->rows();
-    require(j32->cols() == x_.size() && rows_ % blocks_ == 0,
+    require(j32->cols() == x_.size() && rows_ % sequences_ == 0,
             "measure_norm: {} sequences [{}x{}] have a [{}x{}] Jacobian",
-            blocks_, x_.rows(), x_.cols(), rows_, j32->cols());
+            sequences_, x_.rows(), x_.cols(), rows_, j32->cols());
 
     GolubKahanOptions options = iteration();
     options.start = start_at(*j32, rounded);
     // f32 resolves no residual below a few of its units
     options.tolerance = std::max(options.tolerance, 1e-6);
     options.enclose = part_of_enclosure(0.9);
-    const auto estimates = golub_kahan(*j32, blocks_, options);
+    const auto estimates = golub_kahan(*j32, sequences_, options);
     const bool speaks = std::any_of(
         estimates.begin(), estimates.end(),
         [](const auto& e) { return std::isfinite(e.upper_factor); });
@@ -223,32 +224,33 @@ class Search final {
     adopt(estimates, NormMethod::golub_kahan_f32);
     if (!speaks) return;
     const std::vector<double> drift = drift_bounds(*j32);
-    for (Index b = 0; b < blocks_; ++b) {
-      const NormEstimate& e = estimates[b];
+    for (Index s = 0; s < sequences_; ++s) {
+      const NormEstimate& e = estimates[s];
       if (std::isfinite(e.upper_factor))
-        found_[b].upper_whp =
-            e.upper_factor * e.value * (1.0 + slack_f32) + drift[b];
+        found_[s].upper_whp =
+            e.upper_factor * e.value * (1.0 + slack_f32) + drift[s];
     }
   }
 
-  // ‖J − J̃‖ of each block, from above with high probability, by probes.
+  // ‖J − J̃‖ of each sequence, from above with high probability, by probes.
   std::vector<double> drift_bounds(const LinearOperator<float>& j32) {
-    const Index rows = rows_ / blocks_;
-    std::vector<double> longest(blocks_, 0.0);
+    const Index rows = rows_ / sequences_;
+    std::vector<double> longest(sequences_, 0.0);
     for (int i = 0; i < probes; ++i) {
       const Rng rng = Rng(options_.seed).split(probe_stream).split(i);
       // the same probe for every sequence: none is drawn for its neighbours
-      const VectorOf<float> probe =
-          flatten(gaussian(cols_, 1, rng)).cast<float>().replicate(blocks_, 1);
+      const VectorOf<float> probe = flatten(gaussian(cols_, 1, rng))
+                                        .cast<float>()
+                                        .replicate(sequences_, 1);
       const Vector drift =
           j64().apply(probe.cast<double>()) - j32.apply(probe).cast<double>();
-      for (Index b = 0; b < blocks_; ++b) {
-        const double length = drift.segment(b * rows, rows).norm();
+      for (Index s = 0; s < sequences_; ++s) {
+        const double length = drift.segment(s * rows, rows).norm();
         if (!std::isfinite(length))
           throw RunError(fmt::format(
               "measure_norm: f32 and f64 differ by {} (sequence {})", length,
-              b));
-        longest[b] = std::max(longest[b], length);
+              s));
+        longest[s] = std::max(longest[s], length);
       }
     }
     const double alpha = std::pow(3.0 / options_.delta, 1.0 / probes);
@@ -260,26 +262,26 @@ class Search final {
   // Where the f32 iteration said its part and the sum is still too large, the
   // difference between f32 and f64 is to blame.
   std::vector<Index> to_enclose_in_f64() const {
-    std::vector<Index> blocks;
-    if (!going_ || options_.enclose == 0.0) return blocks;
-    for (Index b = 0; b < blocks_; ++b)
-      if (found_[b].upper_whp && !enclosed(found_[b], options_))
-        blocks.push_back(b);
-    return blocks;
+    std::vector<Index> loose;
+    if (!going_ || options_.enclose == 0.0) return loose;
+    for (Index s = 0; s < sequences_; ++s)
+      if (found_[s].upper_whp && !enclosed(found_[s], options_))
+        loose.push_back(s);
+    return loose;
   }
 
-  void enclose_in_f64(const std::vector<Index>& blocks) {
+  void enclose_in_f64(const std::vector<Index>& loose) {
     GolubKahanOptions options = iteration();
-    options.only = blocks;
+    options.only = loose;
     options.enclose = part_of_enclosure(0.999);
     options.seed = Rng(options_.seed).split(fresh_stream).next();
-    const auto estimates = golub_kahan(j64(), blocks_, options);
+    const auto estimates = golub_kahan(j64(), sequences_, options);
     adopt(estimates, NormMethod::golub_kahan_f64);
-    for (const Index b : blocks) {
-      const NormEstimate& e = estimates[b];
+    for (const Index s : loose) {
+      const NormEstimate& e = estimates[s];
       if (!std::isfinite(e.upper_factor)) continue;
       const double upper = e.upper_factor * e.value * (1.0 + slack_f64);
-      std::optional<double>& known = found_[b].upper_whp;
+      std::optional<double>& known = found_[s].upper_whp;
       known = known ? std::min(*known, upper) : upper;
     }
   }
@@ -291,15 +293,15 @@ class Search final {
            });
   }
 
-  // From the directions found; finished blocks start at zero and are left
+  // From the directions found; finished sequences start at zero and are left
   // alone.
   void continue_in_f64() {
     GolubKahanOptions options = iteration();
     options.start = Vector::Zero(x_.size());
-    for (Index b = 0; b < blocks_; ++b)
-      if (found_[b].residual > options_.tolerance)
-        options.start.segment(b * cols_, cols_) = found_[b].direction;
-    adopt(golub_kahan(j64(), blocks_, options), NormMethod::golub_kahan_f64);
+    for (Index s = 0; s < sequences_; ++s)
+      if (found_[s].residual > options_.tolerance)
+        options.start.segment(s * cols_, cols_) = found_[s].direction;
+    adopt(golub_kahan(j64(), sequences_, options), NormMethod::golub_kahan_f64);
   }
 
   // Keeps each direction that testifies to no less than the one known. Less by
@@ -307,19 +309,20 @@ class Search final {
   void adopt(const std::vector<NormEstimate>& estimates, NormMethod by) {
     constexpr double rounding = 1e-13;
     Vector directions(x_.size());
-    for (Index b = 0; b < blocks_; ++b)
-      directions.segment(b * cols_, cols_) = estimates[b].direction;
-    const std::vector<Testimony> said = testify(j64(), blocks_, directions);
-    for (Index b = 0; b < blocks_; ++b) {
-      Measurement& m = found_[b];
-      m.steps += estimates[b].steps;
+    for (Index s = 0; s < sequences_; ++s)
+      directions.segment(s * cols_, cols_) = estimates[s].direction;
+    const std::vector<Recomputed> exact =
+        recomputed(j64(), sequences_, directions);
+    for (Index s = 0; s < sequences_; ++s) {
+      Measurement& m = found_[s];
+      m.steps += estimates[s].steps;
       m.delta = options_.delta;
-      const bool left_alone = estimates[b].steps == 0;
-      if (left_alone || said[b].sigma < m.lower * (1.0 - rounding)) continue;
-      m.lower = said[b].sigma;
-      m.residual = said[b].residual;
-      m.direction = estimates[b].direction;
-      m.image = said[b].image;
+      const bool left_alone = estimates[s].steps == 0;
+      if (left_alone || exact[s].sigma < m.lower * (1.0 - rounding)) continue;
+      m.lower = exact[s].sigma;
+      m.residual = exact[s].residual;
+      m.direction = estimates[s].direction;
+      m.image = exact[s].image;
       m.lower_by = by;
     }
   }
@@ -328,10 +331,10 @@ class Search final {
   const Map<double>& witness_;
   const Matrix& x_;
   const MeasureOptions& options_;
-  Index blocks_, cols_, rows_ = 0;  // cols_ of one block, rows_ of all
+  Index sequences_, cols_, rows_ = 0;  // cols_ of one sequence, rows_ of all
   std::unique_ptr<LinearOperator<double>> j64_;
   std::vector<Measurement> found_;
-  int steps_ = 0;      // of the longest block, over all iterations
+  int steps_ = 0;      // of the longest sequence, over all iterations
   bool going_ = true;  // until keep_going says no
 };
 

@@ -56,12 +56,12 @@ namespace {
 constexpr Index chunk_size = 16384;
 
 struct Chunk {
-  Index block, begin, size;  // begin counts from the first block
+  Index part, begin, size;  // begin counts from the first part
 };
 
-std::vector<Chunk> chunks_of(const std::vector<Index>& blocks, Index size) {
+std::vector<Chunk> chunks_of(const std::vector<Index>& parts, Index size) {
   std::vector<Chunk> chunks;
-  for (const Index b : blocks)
+  for (const Index b : parts)
     for (Index i = 0; i < size; i += chunk_size)
       chunks.push_back({b, b * size + i, std::min(chunk_size, size - i)});
   return chunks;
@@ -122,7 +122,7 @@ double norm_from(double squares, const Real* x, Index size) {
   return largest * (entries.template cast<double>() / largest).norm();
 }
 
-// What one block has of its own.
+// What one part has of its own.
 template <class Real>
 struct Run {
   std::vector<VectorOf<Real>> basis;  // V
@@ -134,20 +134,20 @@ struct Run {
   NormEstimate estimate;
 };
 
-// All blocks, moved on together.
+// All parts, moved on together.
 template <class Real>
 class LockStep final {
  public:
-  LockStep(const LinearOperator<Real>& a, Index blocks,
+  LockStep(const LinearOperator<Real>& a, Index parts,
            const GolubKahanOptions& options)
       : a_(a),
         options_(options),
-        rows_(a.rows() / blocks),
-        cols_(a.cols() / blocks),
-        runs_(blocks),
+        rows_(a.rows() / parts),
+        cols_(a.cols() / parts),
+        runs_(parts),
         u_(VectorOf<Real>::Zero(a.rows())),
         v_(VectorOf<Real>::Zero(a.cols())) {
-    for (Index b = 0; b < blocks; ++b) {
+    for (Index b = 0; b < parts; ++b) {
       const Vector start = !runs(b) ? Vector(Vector::Zero(cols_))
                            : given()
                                ? Vector(options.start.segment(b * cols_, cols_))
@@ -210,16 +210,16 @@ class LockStep final {
     return static_cast<Index>(runs_[b].basis.size()) >= capacity_;
   }
   bool given() const { return options_.start.size() > 0; }
-  bool runs(Index block) const {
+  bool runs(Index part) const {
     const std::vector<Index>& only = options_.only;
     return only.empty() ||
-           std::find(only.begin(), only.end(), block) != only.end();
+           std::find(only.begin(), only.end(), part) != only.end();
   }
-  Rng rng(Index block) const {
+  Rng rng(Index part) const {
     const std::vector<std::uint64_t>& seeds = options_.seeds;
-    return Rng(seeds.empty() ? options_.seed : seeds[block]).split(0);
+    return Rng(seeds.empty() ? options_.seed : seeds[part]).split(0);
   }
-  Index blocks() const { return static_cast<Index>(runs_.size()); }
+  Index parts() const { return static_cast<Index>(runs_.size()); }
 
   // A team of threads costs more than so many multiplications.
   int threads_for(Index work) const {
@@ -242,8 +242,8 @@ class LockStep final {
             "golub_kahan: a [{}x{}] operator gives {} numbers", a_.rows(),
             a_.cols(), w.size());
     for_each_chunk(active_, rows_, [&](const Chunk& c) {
-      if (runs_[c.block].beta.empty()) return;
-      const Real beta = static_cast<Real>(runs_[c.block].beta.back());
+      if (runs_[c.part].beta.empty()) return;
+      const Real beta = static_cast<Real>(runs_[c.part].beta.back());
       subtract(beta, u_.data() + c.begin, w.data() + c.begin, c.size);
     });
     u_ = std::move(w);
@@ -275,9 +275,9 @@ class LockStep final {
             "golub_kahan: the adjoint of a [{}x{}] operator gives {} numbers",
             a_.rows(), a_.cols(), v_.size());
     for_each_chunk(active_, cols_, [&](const Chunk& c) {
-      const Run<Real>& run = runs_[c.block];
+      const Run<Real>& run = runs_[c.part];
       subtract(static_cast<Real>(run.alpha.back()),
-               run.basis.back().data() + (c.begin - c.block * cols_),
+               run.basis.back().data() + (c.begin - c.part * cols_),
                v_.data() + c.begin, c.size);
     });
     const std::vector<double> removed = orthogonalize(active_);
@@ -356,7 +356,7 @@ class LockStep final {
     return exhausted(runs_[b]) && enclosed(estimate);
   }
 
-  // A finished block: its direction is made, its memory freed.
+  // A finished part: its direction is made, its memory freed.
   void close(Index b) {
     Run<Real>& run = runs_[b];
     u_.segment(b * rows_, rows_).setZero();
@@ -393,10 +393,10 @@ class LockStep final {
     return total / total.norm();
   }
 
-  // The next v of each of these blocks is uniformly random, orthogonal to V,
+  // The next v of each of these parts is uniformly random, orthogonal to V,
   // and β_m = 0: B falls apart, and what follows is a run of its own.
-  void start_again(const std::vector<Index>& blocks) {
-    for (const Index b : blocks) {
+  void start_again(const std::vector<Index>& parts) {
+    for (const Index b : parts) {
       Run<Real>& run = runs_[b];
       run.beta.back() = 0.0;
       v_.segment(b * cols_, cols_) =
@@ -404,32 +404,33 @@ class LockStep final {
               .template cast<Real>();
     }
     // twice: once leaves rounding errors of the size of what was removed
-    orthogonalize(blocks);
-    orthogonalize(blocks);
-    normalize(blocks);
+    orthogonalize(parts);
+    orthogonalize(parts);
+    normalize(parts);
   }
 
-  // v ← (1 − VVᵀ) v; returns what that took of each block, squared
-  std::vector<double> orthogonalize(const std::vector<Index>& blocks) {
-    const std::vector<Chunk> chunks = chunks_of(blocks, cols_);
+  // v ← (1 − VVᵀ) v; returns what that took of each part, squared
+  std::vector<double> orthogonalize(const std::vector<Index>& parts) {
+    const std::vector<Chunk> chunks = chunks_of(parts, cols_);
     const Index count = static_cast<Index>(chunks.size());
-    const Index m = static_cast<Index>(runs_[blocks.front()].basis.size());
-    const int threads = threads_for(cols_ * Index(blocks.size()) * m);
-    Matrix parts(count, m), total = Matrix::Zero(this->blocks(), m);
+    const Index m = static_cast<Index>(runs_[parts.front()].basis.size());
+    const int threads = threads_for(cols_ * Index(parts.size()) * m);
+    Matrix partial(count, m), total = Matrix::Zero(this->parts(), m);
     parallel_for(count, threads, [&](Index i) {
       const auto [b, begin, size] = chunks[i];
       for (Index j = 0; j < m; ++j)
-        parts(i, j) = rough_dot(runs_[b].basis[j].data() + (begin - b * cols_),
-                                v_.data() + begin, size);
+        partial(i, j) =
+            rough_dot(runs_[b].basis[j].data() + (begin - b * cols_),
+                      v_.data() + begin, size);
     });
     for (Index i = 0; i < count; ++i)
-      total.row(chunks[i].block) += parts.row(i);
+      total.row(chunks[i].part) += partial.row(i);
     parallel_for(count, threads, [&](Index i) {
       const Chunk& chunk = chunks[i];
-      subtract_all(runs_[chunk.block].basis, chunk, total.row(chunk.block));
+      subtract_all(runs_[chunk.part].basis, chunk, total.row(chunk.part));
     });
     std::vector<double> removed(runs_.size(), 0.0);
-    for (const Index b : blocks)
+    for (const Index b : parts)
       for (Index j = 0; j < m; ++j) removed[b] += total(b, j) * total(b, j);
     return removed;
   }
@@ -441,7 +442,7 @@ class LockStep final {
     constexpr Index strip = 2048;  // stays in the nearest cache
     for (Index i = 0; i < chunk.size; i += strip) {
       const Index size = std::min(strip, chunk.size - i);
-      const Index within = chunk.begin - chunk.block * cols_ + i;
+      const Index within = chunk.begin - chunk.part * cols_ + i;
       Real* v = v_.data() + chunk.begin + i;
       for (Index j = 0; j < c.size(); ++j) {
         subtract(static_cast<Real>(c[j]), basis[j].data() + within, v, size);
@@ -449,67 +450,67 @@ class LockStep final {
     }
   }
 
-  // the norm of each of these blocks of x, each of the given size
-  std::vector<double> norms(const std::vector<Index>& blocks,
+  // the norm of each of these parts of x, each of the given size
+  std::vector<double> norms(const std::vector<Index>& parts,
                             const VectorOf<Real>& x, Index size) const {
-    const std::vector<Chunk> chunks = chunks_of(blocks, size);
-    std::vector<double> parts(chunks.size());
+    const std::vector<Chunk> chunks = chunks_of(parts, size);
+    std::vector<double> partial(chunks.size());
     parallel_for(static_cast<Index>(chunks.size()),
-                 threads_for(size * Index(blocks.size())), [&](Index i) {
+                 threads_for(size * Index(parts.size())), [&](Index i) {
                    const Real* piece = x.data() + chunks[i].begin;
-                   parts[i] = dot(piece, piece, chunks[i].size);
+                   partial[i] = dot(piece, piece, chunks[i].size);
                  });
     std::vector<double> result(runs_.size(), 0.0);
     for (std::size_t i = 0; i < chunks.size(); ++i)
-      result[chunks[i].block] += parts[i];
-    for (const Index b : blocks)
+      result[chunks[i].part] += partial[i];
+    for (const Index b : parts)
       result[b] = norm_from(result[b], x.data() + b * size, size);
     return result;
   }
 
-  void normalize(const std::vector<Index>& blocks) {
-    divide(v_, blocks, cols_, norms(blocks, v_, cols_));
+  void normalize(const std::vector<Index>& parts) {
+    divide(v_, parts, cols_, norms(parts, v_, cols_));
   }
 
-  // each of these blocks of x, each of the given size, by its length; in
+  // each of these parts of x, each of the given size, by its length; in
   // double where the norm of a float vector, or its inverse, is no good float
-  void divide(VectorOf<Real>& x, const std::vector<Index>& blocks, Index size,
+  void divide(VectorOf<Real>& x, const std::vector<Index>& parts, Index size,
               const std::vector<double>& length) const {
-    for_each_chunk(blocks, size, [&](const Chunk& c) {
+    for_each_chunk(parts, size, [&](const Chunk& c) {
       auto piece = x.segment(c.begin, c.size);
-      const double inverse = 1.0 / length[c.block];
+      const double inverse = 1.0 / length[c.part];
       if (inverse > 1e-30 && inverse < 1e30)
         piece *= static_cast<Real>(inverse);
       else
-        piece = (piece.template cast<double>() / length[c.block])
+        piece = (piece.template cast<double>() / length[c.part])
                     .template cast<Real>();
     });
   }
 
   // work on every entry by itself, a chunk a task
   template <class Task>
-  void for_each_chunk(const std::vector<Index>& blocks, Index size,
+  void for_each_chunk(const std::vector<Index>& parts, Index size,
                       const Task& task) const {
-    const std::vector<Chunk> chunks = chunks_of(blocks, size);
+    const std::vector<Chunk> chunks = chunks_of(parts, size);
     parallel_for(static_cast<Index>(chunks.size()),
-                 threads_for(size * Index(blocks.size())),
+                 threads_for(size * Index(parts.size())),
                  [&](Index i) { task(chunks[i]); });
   }
 
-  void check_finite(const char* name, double value, Index block) const {
+  void check_finite(const char* name, double value, Index part) const {
     if (!std::isfinite(value))
       throw RunError(fmt::format(
-          "golub_kahan: {} is {} in step {} (block {} of {}, [{}x{}])", name,
-          value, runs_[block].basis.size(), block, blocks(), rows_, cols_));
+          "golub_kahan: {} is {} in step {} (part {} of {}, [{}x{}])", name,
+          value, runs_[part].basis.size(), part, parts(), rows_, cols_));
   }
 
   const LinearOperator<Real>& a_;
   const GolubKahanOptions& options_;
-  Index rows_, cols_;                                   // of one block
+  Index rows_, cols_;                                   // of one part
   Index capacity_ = std::numeric_limits<Index>::max();  // vectors of a cycle
   std::vector<Run<Real>> runs_;
-  std::vector<Index> active_;  // blocks not finished
-  VectorOf<Real> u_, v_;       // u_m and v_{m+1} of all blocks, end to end
+  std::vector<Index> active_;  // parts not finished
+  VectorOf<Real> u_, v_;       // u_m and v_{m+1} of all parts, end to end
 };
 
 }  // namespace
@@ -525,12 +526,12 @@ template Index vectors_within<double>(std::uint64_t, Index);
 
 template <class Real>
 std::vector<NormEstimate> golub_kahan(const LinearOperator<Real>& a,
-                                      Index blocks,
+                                      Index parts,
                                       const GolubKahanOptions& options) {
-  require(blocks > 0 && a.rows() > 0 && a.cols() > 0 &&
-              a.rows() % blocks == 0 && a.cols() % blocks == 0,
-          "golub_kahan: a [{}x{}] operator has no {} blocks of equal size",
-          a.rows(), a.cols(), blocks);
+  require(parts > 0 && a.rows() > 0 && a.cols() > 0 && a.rows() % parts == 0 &&
+              a.cols() % parts == 0,
+          "golub_kahan: a [{}x{}] operator has no {} parts of equal size",
+          a.rows(), a.cols(), parts);
   require(options.tolerance >= 0.0, "golub_kahan: tolerance {}",
           options.tolerance);
   require(options.max_steps > 0, "golub_kahan: max_steps {}",
@@ -550,13 +551,13 @@ std::vector<NormEstimate> golub_kahan(const LinearOperator<Real>& a,
           options.enclose);
 
   require(options.seeds.empty() ||
-              static_cast<Index>(options.seeds.size()) == blocks,
-          "golub_kahan: {} seeds for {} blocks", options.seeds.size(), blocks);
+              static_cast<Index>(options.seeds.size()) == parts,
+          "golub_kahan: {} seeds for {} parts", options.seeds.size(), parts);
   for (const Index b : options.only)
-    require(b >= 0 && b < blocks, "golub_kahan: block {} of {} is to run", b,
-            blocks);
+    require(b >= 0 && b < parts, "golub_kahan: part {} of {} is to run", b,
+            parts);
 
-  LockStep<Real> run(a, blocks, options);
+  LockStep<Real> run(a, parts, options);
   for (int step = 1; step <= options.max_steps && !run.finished(); ++step) {
     run.step();
     if (options.keep_going && !options.keep_going(step)) break;

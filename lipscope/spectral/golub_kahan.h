@@ -17,23 +17,23 @@ struct GolubKahanOptions {
   double enclose = 0.0;
   double delta = 1e-10;    ///< probability with which the enclosure may fail
   std::uint64_t seed = 0;  ///< of the starting vectors
-  /// A seed for each block, for starts that are independent of one another;
+  /// A seed for each part, for starts that are independent of one another;
   /// empty: `seed` for all of them, as if each were run alone.
   std::vector<std::uint64_t> seeds = {};
   int threads = 0;  ///< of the vector work; 0: all cores
   /// Called after every step with its number; false ends the run, which is an
   /// outcome and not an error. May be empty.
   std::function<bool(int step)> keep_going = {};
-  /// Bytes that the stored vectors of each block may take; 0: any number. After
+  /// Bytes that the stored vectors of each part may take; 0: any number. After
   /// vectors_within(memory, …) steps the run starts again from its best
   /// direction, and upper_factor stays what the first cycle, the one with the
   /// random start, could say.
   std::uint64_t memory = 0;
-  /// Where to start, for all blocks end to end; empty: uniformly at random.
-  /// From a given start no enclosure is stated. A block that starts at zero is
+  /// Where to start, for all parts end to end; empty: uniformly at random.
+  /// From a given start no enclosure is stated. A part that starts at zero is
   /// left alone and keeps value and direction 0.
   Vector start = {};
-  /// The blocks that run; the others are left alone as well. Empty: all run.
+  /// The parts that run; the others are left alone as well. Empty: all run.
   std::vector<Index> only = {};
 };
 
@@ -56,16 +56,16 @@ template <class Real>
 NormEstimate golub_kahan(const LinearOperator<Real>& a,
                          const GolubKahanOptions& options = {});
 
-/// One estimate for each of the `blocks` blocks of equal size down the diagonal
-/// of a, as if each were run alone; in lock step, so that every product with a
-/// serves all blocks. What comes out for a block has the same bits whichever
-/// blocks stand beside it, if the products with a have. A block that has
-/// finished is fed zeros.
+/// Where a consists of `parts` parts of equal size down its diagonal, and of
+/// zeros elsewhere: one estimate for each part, as if it were run alone; in
+/// lock step, so that every product with a serves all parts. What comes out for
+/// a part has the same bits whichever parts stand beside it, if the products
+/// with a have. A part that has finished is fed zeros.
 ///
-/// The enclosure of each block may fail with probability delta.
+/// The enclosure of each part may fail with probability delta.
 template <class Real>
 std::vector<NormEstimate> golub_kahan(const LinearOperator<Real>& a,
-                                      Index blocks,
+                                      Index parts,
                                       const GolubKahanOptions& options);
 
 }  // namespace lipscope

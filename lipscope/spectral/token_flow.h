@@ -8,7 +8,7 @@ namespace lipscope {
 
 /// Which tokens the worst change enters, and which it reaches from there.
 ///
-/// v is the direction of a measurement, v_j its part at token j, J_ij the block
+/// v is the direction of a measurement, v_j its part at token j, J_ij the part
 /// of the Jacobian from token j to token i. What comes out at token i is a sum
 /// over the tokens where the change went in, (J v)_i = Σ_j J_ij v_j, and
 ///

@@ -44,7 +44,7 @@ PieceIds ids_by_piece(std::string_view place,
                       const std::vector<std::string>& pieces);
 
 /// The lines of a text, without their ends: "\n" or "\r\n". The last line need
-/// not have one.
+/// not have one. They borrow from the text, which must outlive them.
 std::vector<std::string_view> lines_of(std::string_view text);
 
 }  // namespace lipscope

@@ -24,12 +24,12 @@
 namespace lipscope {
 namespace {
 
-InputSet inputs_of(const BoundQuestion& q) {
+InputSet inputs_of(const BoundSetting& q) {
   return q.norm ? InputSet::after_norm_layer(q.radius)
                 : InputSet::ball(q.radius);
 }
 
-void add_dot(const LayerHeads& layer, const BoundQuestion& q,
+void add_dot(const LayerHeads& layer, const BoundSetting& q,
              std::vector<Bound>& out) {
   std::vector<HeadNorms> norms;
   bool biased = false;
@@ -75,7 +75,7 @@ void add_dot(const LayerHeads& layer, const BoundQuestion& q,
         [&](const HeadNorms& h) { return row_sums(h.sizes); });
 }
 
-void add_l2(const LayerHeads& layer, const BoundQuestion& q,
+void add_l2(const LayerHeads& layer, const BoundSetting& q,
             std::vector<Bound>& out) {
   std::vector<L2HeadNorms> norms;
   for (const HeadWeights& h : layer.heads) norms.push_back(l2_head_norms(h));
@@ -104,10 +104,10 @@ void add_l2(const LayerHeads& layer, const BoundQuestion& q,
                  scope));
 }
 
-void add_sigmoid(const LayerHeads& layer, const BoundQuestion& q,
+void add_sigmoid(const LayerHeads& layer, const BoundSetting& q,
                  std::vector<Bound>& out) {
   HeadBounds heads;
-  constexpr double room = 1.0 + 0x1p-40;  // for products that round both ways
+  constexpr double slack = 1.0 + 0x1p-40;  // for products that round both ways
   for (const HeadWeights& h : layer.heads) {
     const double root_k = std::sqrt(static_cast<double>(h.query.cols()));
     const HeadNorms norms = head_norms(h, {q.radius, {}}, false);
@@ -115,22 +115,22 @@ void add_sigmoid(const LayerHeads& layer, const BoundQuestion& q,
     SigmoidNorms s{.score = norms.score,
                    .query_bias = norms.score_bias,
                    .key_bias = well_above(length_above(h.query * h.key_bias) *
-                                          room / root_k),
-                   .both = well_above(b_b * room / root_k),
+                                          slack / root_k),
+                   .both = well_above(b_b * slack / root_k),
                    .value = norms.value,
                    .value_bias = length_above(h.value_bias)};
     heads.alone.push_back(ramapuram24_ball(s, q.radius, q.n));
     s.value = norms.projected;
     if (layer.projected)
       s.value_bias =
-          well_above(length_above(h.output.transpose() * h.value_bias) * room);
+          well_above(length_above(h.output.transpose() * h.value_bias) * slack);
     heads.projected.push_back(ramapuram24_ball(s, q.radius, q.n));
   }
   out.push_back(make_bound(ramapuram24_ball_statement, together(layer, heads),
                            InputSet::ball(q.radius)));
 }
 
-void add_cosine(const LayerHeads& layer, const BoundQuestion& q,
+void add_cosine(const LayerHeads& layer, const BoundSetting& q,
                 std::vector<Bound>& out) {
   HeadBounds published, columns;
   for (const HeadWeights& h : layer.heads) {
@@ -165,8 +165,8 @@ constexpr KindBounds table[] = {
     {.kind = Kind::sigmoid, .over_ball = true, .add = add_sigmoid}};
 static_assert(std::size(table) == std::size(all_kinds));
 
-void require_answerable(const AttentionWeights& weights,
-                        const BoundQuestion& q) {
+void require_sound_setting(const AttentionWeights& weights,
+                           const BoundSetting& q) {
   require_sound(weights, q.kind);
   require(q.n >= 1, "bound: a sequence of {} tokens", q.n);
   const KindBounds& kind = kind_bounds(q.kind);
@@ -196,13 +196,12 @@ const KindBounds& kind_bounds(Kind kind) {
 }
 
 std::vector<Bound> bounds(const AttentionWeights& weights,
-                          const BoundQuestion& question) {
-  require_answerable(weights, question);
+                          const BoundSetting& setting) {
+  require_sound_setting(weights, setting);
   std::vector<Bound> out;
-  const KindBounds& kind = kind_bounds(question.kind);
+  const KindBounds& kind = kind_bounds(setting.kind);
   if (!kind.add) return out;
-  kind.add(layer_heads(weights, question.heads, question.project), question,
-           out);
+  kind.add(layer_heads(weights, setting.heads, setting.project), setting, out);
   return out;
 }
 

@@ -12,8 +12,8 @@ namespace lipscope {
 
 struct LayerHeads;
 
-/// What is to be bounded: a map, a length, and where its tokens are.
-struct BoundQuestion {
+/// What is bounded: which attention, on how many tokens, and where these are.
+struct BoundSetting {
   Kind kind = Kind::dot;
   Mask mask = Mask::none;
   std::vector<Index> heads = {};  ///< the chosen heads, each once; empty: all
@@ -36,14 +36,14 @@ struct KindBounds {
   bool rope = false;   ///< also where q and k are rotated by position
   bool token = false;  ///< also in the token norm
   bool inf = false;    ///< also in the inf-norm
-  /// Adds the bounds of the question; null: nothing is proved.
-  void (*add)(const LayerHeads& layer, const BoundQuestion& question,
+  /// Adds the bounds for the setting; null: nothing is proved.
+  void (*add)(const LayerHeads& layer, const BoundSetting& setting,
               std::vector<Bound>& out) = nullptr;
 };
 
 const KindBounds& kind_bounds(Kind kind);
 
-/// Every bound that is proved for the question, in no order. What does not
+/// Every bound that is proved for the setting, in no order. What does not
 /// apply is not there: the forms of Castin24 with a query bias or RoPE,
 /// unmasked forms under a mask, anything for untied L2 attention, dot-product
 /// or sigmoid attention over an unbounded set.
@@ -53,7 +53,7 @@ const KindBounds& kind_bounds(Kind kind);
 /// projection (Σ_h Lip_h²)^{1/2}. Both hold in all three norms: heads add up in
 /// the one and stand side by side in each token in the other.
 std::vector<Bound> bounds(const AttentionWeights& weights,
-                          const BoundQuestion& question);
+                          const BoundSetting& setting);
 
 /// The smallest of those that speak of the norm, if there is one.
 std::optional<Bound> best_bound(const std::vector<Bound>& bounds, Norm norm);

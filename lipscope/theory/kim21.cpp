@@ -15,8 +15,8 @@ L2HeadNorms l2_head_norms(const HeadWeights& head) {
               head.output.size() == 0
                   ? value
                   : product_norm_above(head.value, head.output.transpose()),
-          .query_inf = above(row_sum_above(head.query) *
-                             row_sum_above(head.query.transpose())),
+          .query_inf = next_above(row_sum_above(head.query) *
+                                  row_sum_above(head.query.transpose())),
           .value_inf = row_sum_above(head.value.transpose())};
 }
 

@@ -69,15 +69,15 @@ L2PathNorms l2_path_norms(const std::vector<HeadWeights>& heads) {
     // what the products round, in the Frobenius norm
     const double rounded = well_above(1.01 * (d + one.value.cols() + 6) *
                                       unit_roundoff * sizes / t);
-    error = above(error + rounded);
+    error = next_above(error + rounded);
     if (projected)
       path.middleRows(at, k) = u;
     else
-      apart = std::max(apart, above(weight_norm_above(u) + rounded));
+      apart = std::max(apart, next_above(weight_norm_above(u) + rounded));
   }
   // t W_Q is rounded as well
   norms.query = well_above(weight_norm_above(query) + 0x1p-52 * query.norm());
-  norms.path = projected ? above(weight_norm_above(path) + error) : apart;
+  norms.path = projected ? next_above(weight_norm_above(path) + error) : apart;
   return norms;
 }
 

@@ -33,26 +33,26 @@ Magnitude operator+(Magnitude a, Magnitude b) {
   if (b.value_ == 0.0) return a;
   const double most = std::max(a.log_, b.log_);
   const double least = std::min(a.log_, b.log_);
-  return {above(a.value_ + b.value_),
+  return {next_above(a.value_ + b.value_),
           log_above(most + std::log1p(std::exp(least - most)))};
 }
 
 Magnitude operator*(Magnitude a, Magnitude b) {
   if (a.value_ == 0.0 || b.value_ == 0.0) return {0.0, -infinity};
   // a product that underflows is still positive
-  const double product = above(
+  const double product = next_above(
       std::max(a.value_ * b.value_, std::numeric_limits<double>::denorm_min()));
   return {product, log_above(a.log_ + b.log_)};
 }
 
 Magnitude root(Magnitude a) {
-  return {above(std::sqrt(a.value_)), log_above(a.log_ / 2)};
+  return {next_above(std::sqrt(a.value_)), log_above(a.log_ / 2)};
 }
 
 Magnitude exp_of(double x) {
   require(std::isfinite(x), "exp_of: {}", x);
   // the library's exp errs by less than one unit in the last place
-  return {above(above(std::exp(x))), log_above(x)};
+  return {next_above(next_above(std::exp(x))), log_above(x)};
 }
 
 bool operator<(Magnitude a, Magnitude b) {

@@ -50,11 +50,11 @@ double eigenvalue_above(const Matrix& g, double error) {
   const Index n = g.rows();
   require(g.cols() == n, "eigenvalue_above: [{}x{}] is not square", n,
           g.cols());
-  if (n == 0) return above(error);
+  if (n == 0) return next_above(error);
   require(g.allFinite(), "eigenvalue_above: the [{}x{}] matrix is not finite",
           n, n);
   const double rows = row_sum_above(g);
-  if (rows == 0.0) return above(error);
+  if (rows == 0.0) return next_above(error);
 
   // a power of two brings entries to size one: nothing over- or underflows
   const double scale = scale_of(rows);
@@ -112,7 +112,7 @@ double norm_by(const Matrix& w, const Eigenvalue& f) {
   const Matrix scaled = w / scale;
   const Gram gram =
       w.rows() >= w.cols() ? gram_of_columns(scaled) : gram_of_rows(scaled);
-  return above(scale * above(std::sqrt(f(gram.g, gram.error))));
+  return next_above(scale * next_above(std::sqrt(f(gram.g, gram.error))));
 }
 
 }  // namespace
@@ -190,7 +190,7 @@ double nonnegative_norm_above(const Matrix& n) {
 
 double length_above(const Vector& v) {
   const double terms = static_cast<double>(v.size()) + 4.0;
-  return above(v.stableNorm() * (1.0 + 2.0 * terms * unit_roundoff));
+  return next_above(v.stableNorm() * (1.0 + 2.0 * terms * unit_roundoff));
 }
 
 double longest_row(const Matrix& x) {
@@ -203,8 +203,8 @@ double longest_row(const Matrix& x) {
 double row_sum_above(const Matrix& w) {
   if (w.size() == 0) return 0.0;
   const double terms = static_cast<double>(w.cols()) + 2.0;
-  return above(w.cwiseAbs().rowwise().sum().maxCoeff() *
-               (1.0 + 1.01 * terms * unit_roundoff));
+  return next_above(w.cwiseAbs().rowwise().sum().maxCoeff() *
+                    (1.0 + 1.01 * terms * unit_roundoff));
 }
 
 }  // namespace lipscope

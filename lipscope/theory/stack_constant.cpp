@@ -107,7 +107,7 @@ class Product {
 
   std::optional<Bound> attention_bound(const LayerWeights& layer,
                                        Index number) {
-    BoundQuestion question{
+    BoundSetting setting{
         .kind = stack_.kind, .mask = Mask::causal, .n = stack_.context};
     if (stack_.kind == Kind::l2_untied)
       return nothing(number, "untied L2 attention has no bound here");
@@ -123,11 +123,11 @@ class Product {
                        "bound over a ball of given radius only");
       if (!std::isfinite(read->radius))
         return nothing(number, "tokens may be longer than a double can say");
-      question.radius = read->radius;
-      question.norm = read->norm;
+      setting.radius = read->radius;
+      setting.norm = read->norm;
       if (!read->norm) by_radius_ = true;
     }
-    return best_bound(bounds(layer.attention, question), Norm::two);
+    return best_bound(bounds(layer.attention, setting), Norm::two);
   }
 
   std::optional<Bound> nothing(Index number, const char* why) {

@@ -102,7 +102,7 @@ const MatrixOf<Real>& AttentionLayer<Real>::backward(
   parallel_for(pass.sequences * shape_.heads, pass.threads, [&](Index i) {
     const Index row = i / shape_.heads * pass.length, h = i % shape_.heads;
     const auto place = [&](Index which) {
-      return Block{row, which * d + h * k, pass.length, k};
+      return Rectangle{row, which * d + h * k, pass.length, k};
     };
     const ConstView<Real> gz = view(std::as_const(gmixed_), place(0));
     const TiledHead<Real>& head = *heads_[i];
@@ -147,7 +147,7 @@ void AttentionLayer<Real>::make_effective_output(
   inner_.resize(d, k);
   effective_.resize(d, d);
   for (Index h = 0; h < shape_.heads; ++h) {
-    const Block columns{0, h * k, d, k}, rows{h * k, 0, k, d};
+    const Rectangle columns{0, h * k, d, k}, rows{h * k, 0, k, d};
     View<Real> inner = view(inner_, {h * k, 0, k, k});
     gemm<Real>(transposed(view(w.query, columns)),
                as_is(view(w.value, columns)), inner);
@@ -174,7 +174,7 @@ void AttentionLayer<Real>::effective_output_backward(
   const Real scale = 1 / std::sqrt(static_cast<Real>(k));
   MatrixOf<Real> ginner(k, k);
   for (Index h = 0; h < shape_.heads; ++h) {
-    const Block columns{0, h * k, d, k}, rows{h * k, 0, k, d};
+    const Rectangle columns{0, h * k, d, k}, rows{h * k, 0, k, d};
     const ConstView<Real> geffective = view(std::as_const(geffective_), rows);
     // U_h = M_h W_O:  gW_O = M_hᵀ gU_h,  gM_h = gU_h W_Oᵀ
     gemm<Real>(transposed(view(std::as_const(inner_), {h * k, 0, k, k})),

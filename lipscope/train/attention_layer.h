@@ -43,7 +43,7 @@ class AttentionLayer {
                                  VectorOf<Real>& gradients,
                                  const MatrixOf<Real>& gy, const Pass& pass);
 
-  /// What forward was last given.
+  /// What forward was last given, which must still be there.
   const MatrixOf<Real>& input() const { return *x_; }
 
   /// The same layer as attention/ reads it; what it is divided by is in W_O.

@@ -30,7 +30,8 @@ class LanguageModel {
   const LanguageModelConfig& config() const { return config_; }
   const Layout& layout() const { return layout_; }
 
-  /// Logits of what follows each of the characters [N×V].
+  /// Logits of what follows each of the characters [N×V]; the next forward
+  /// overwrites them.
   const MatrixOf<Real>& forward(const VectorOf<Real>& weights,
                                 std::span<const int> characters,
                                 const Pass& pass);

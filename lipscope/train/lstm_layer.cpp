@@ -14,7 +14,8 @@ constexpr Index together = 16;
 // The rows of time t of `count` sequences from `first` on, and some of their
 // columns: every length-th row of m.
 template <class Real>
-View<Real> at_time(MatrixOf<Real>& m, Index t, Block sequences, Index length) {
+View<Real> at_time(MatrixOf<Real>& m, Index t, Rectangle sequences,
+                   Index length) {
   return {m.data() + (sequences.row * length + t) * m.cols() + sequences.col,
           sequences.rows, sequences.cols,
           Eigen::OuterStride<>(length * m.cols())};
@@ -49,7 +50,7 @@ const MatrixOf<Real>& LstmLayer<Real>::forward(const VectorOf<Real>& weights,
   const RightFactor<Real> recurrent(as_is(tensor(weights, recurrent_)),
                                     pass.products);
   for_sequence_pieces<Real>(pass, [&](Index first, Index count) {
-    const Block all{first, 0, count, d};
+    const Rectangle all{first, 0, count, d};
     const auto gate = [&](Index which, Index t) {
       return at_time(gates_, t, {first, which * d, count, d}, length);
     };
@@ -87,7 +88,7 @@ const MatrixOf<Real>& LstmLayer<Real>::backward(const VectorOf<Real>& weights,
   const RightFactor<Real> recurrent(transposed(tensor(weights, recurrent_)),
                                     pass.products);
   for_sequence_pieces<Real>(pass, [&](Index first, Index count) {
-    const Block all{first, 0, count, d};
+    const Rectangle all{first, 0, count, d};
     const auto part = [&](MatrixOf<Real>& m, Index which, Index t) {
       return at_time(m, t, {first, which * d, count, d}, length);
     };

@@ -23,7 +23,7 @@ namespace {
 
 // Scaling in f32 rounds each entry by a relative 2⁻²⁴, and so moves ‖W‖₂ by at
 // most 2⁻²³‖W‖_F: less than this for matrices of rank up to 6000
-constexpr double room = 1e-5;
+constexpr double margin = 1e-5;
 
 // how much longer embeddings begin; positions, which tell less, by less
 constexpr float characters_scale = 10.0f, positions_scale = 2.0f;
@@ -85,7 +85,7 @@ class Constant {
       const double log = part.share() * level;
       const double most =
           part.kind == Part::Kind::head ? std::exp(log) : std::expm1(log);
-      shrink(part, sizes_[i], most * (1.0 - room));
+      shrink(part, sizes_[i], most * (1.0 - margin));
     });
   }
 
@@ -150,7 +150,7 @@ class Constant {
       size = size_of(part);
       if (size.constant <= most) return;
     }
-    scale(part, most / size.constant * (1.0 - room));
+    scale(part, most / size.constant * (1.0 - margin));
   }
 
   // the share is taken off the leading directions of one matrix, or half of it
@@ -187,7 +187,7 @@ class Constant {
     const Index d = config_.width, k = d / config_.heads;
     MatrixOf<float> u(d, d);
     for (Index h = 0; h < config_.heads; ++h) {
-      const Block columns{0, h * k, d, k}, rows{h * k, 0, k, d};
+      const Rectangle columns{0, h * k, d, k}, rows{h * k, 0, k, d};
       MatrixOf<float> inner(k, k);
       gemm<float>(transposed(view(q, columns)), as_is(view(v, columns)),
                   view(inner));
@@ -223,7 +223,7 @@ void cap_matrices(const LanguageModel<float>& model, VectorOf<float>& weights,
     if (!tensors[i].matrix) return;
     View<float> w = tensor(weights, tensors[i].slot);
     const double norm = weight_norm_above(w.cast<double>());
-    if (norm > cap) w *= static_cast<float>(cap / norm * (1.0 - room));
+    if (norm > cap) w *= static_cast<float>(cap / norm * (1.0 - margin));
   });
 }
 

@@ -10,8 +10,8 @@ namespace lipscope {
 ///
 ///   Γ_μ(x) = Σ_j w_j e^{s(x, x_j)} x_j V / Σ_j w_j e^{s(x, x_j)}.
 ///
-/// Rows do not feel each other: the Jacobian is block-diagonal, one block [e×d]
-/// for each of the n rows. At the tokens of μ themselves the blocks are
+/// Rows do not feel each other: the Jacobian consists of n parts [e×d] down
+/// its diagonal, one for each row. At the tokens of μ themselves these are
 ///
 ///   Σ_h A_h Cov_i^h V_h     (tied L2: Σ_h 2 A_h Cov_i^h A_h V_h),
 ///

@@ -17,9 +17,9 @@ MapPtr<Real> moving_map(const AttentionWeights& weights,
                         measure.mass);
 }
 
-// All n blocks [e×d] are formed only while that is quick: n eigenproblems of
-// size d.
-Index block_limit(const Measure& m, const MeasureOptions& solver) {
+// The n matrices B_i [e×d] are formed only while that is quick: n eigenproblems
+// of size d.
+Index splitting_limit(const Measure& m, const MeasureOptions& solver) {
   const Index d = m.x.cols();
   return m.n() * d * d * d <= (Index{1} << 30) ? solver.dense_limit : 0;
 }
@@ -54,11 +54,11 @@ double LocalConstant::lower() const {
 }
 
 std::optional<double> LocalConstant::upper() const {
-  return larger(moving.upper, blocks_upper);
+  return larger(moving.upper, splitting_upper);
 }
 
 std::optional<double> LocalConstant::upper_whp() const {
-  return larger(likely_upper(moving), blocks_upper_whp);
+  return larger(likely_upper(moving), splitting_upper_whp);
 }
 
 LocalConstant local_constant(const AttentionWeights& weights,
@@ -81,24 +81,24 @@ LocalConstant local_constant(const AttentionWeights& weights,
   MeasureOptions each = solver;
   each.sequences = n;
   each.delta = solver.delta / (2 * static_cast<double>(n));
-  each.dense_limit = block_limit(measure, solver);
-  const std::vector<Measurement> blocks = measure_norms(
+  each.dense_limit = splitting_limit(measure, solver);
+  const std::vector<Measurement> tokens = measure_norms(
       *fixed_measure_map<float>(weights, options, measure),
       *fixed_measure_map<double>(weights, options, measure), measure.x, each);
   for (Index i = 0; i < n; ++i) {
-    found.blocks.push_back(blocks[i].lower);
-    if (blocks[i].lower > blocks[found.token].lower) found.token = i;
+    found.splitting_norms.push_back(tokens[i].lower);
+    if (tokens[i].lower > tokens[found.token].lower) found.token = i;
   }
-  found.splitting = blocks[found.token];
-  // Where a token sees nothing but one other (or itself), its block is 0 or
-  // rounding, in which no direction settles; such blocks do not decide.
+  found.splitting = tokens[found.token];
+  // Where a token sees nothing but one other (or itself), its B_i is 0 or
+  // rounding, in which no direction settles; such tokens do not decide.
   found.converged = found.moving.converged;
-  for (const Measurement& b : blocks)
+  for (const Measurement& b : tokens)
     if (b.lower > 1e-6 * found.splitting.lower)
       found.converged = found.converged && b.converged;
-  found.blocks_upper =
-      largest(blocks, [](const Measurement& m) { return m.upper; });
-  found.blocks_upper_whp = largest(blocks, likely_upper);
+  found.splitting_upper =
+      largest(tokens, [](const Measurement& m) { return m.upper; });
+  found.splitting_upper_whp = largest(tokens, likely_upper);
   return found;
 }
 

@@ -34,11 +34,11 @@ struct LocalConstant {
   Measurement moving;   ///< ‖D^{1/2} J D^{−1/2}‖₂; tokens move whole
   Matrix displacement;  ///< how tokens move for that, [n×d], Σ w_j|dx_j|² = 1
 
-  std::vector<double> blocks;  ///< ‖B_i‖₂ of each token, from below
-  Index token = 0;             ///< whose is largest
+  std::vector<double> splitting_norms;  ///< ‖B_i‖₂ of each token, from below
+  Index token = 0;                      ///< whose is largest
   Measurement splitting;  ///< ‖B_token‖₂; its direction is g, of length one
   /// max_i ‖B_i‖₂ from above, for certain or with high probability.
-  std::optional<double> blocks_upper, blocks_upper_whp;
+  std::optional<double> splitting_upper, splitting_upper_whp;
 
   /// Cutting a token does more than moving all of them.
   bool splits() const { return splitting.lower > moving.lower; }

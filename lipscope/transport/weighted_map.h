@@ -10,7 +10,7 @@ namespace lipscope {
 ///   W₂(μ, μ moved by dX)² = Σ_i w_i|dx_i|² = |dZ|²
 ///
 /// (as long as no token gets near another one's place). Its Jacobian
-/// D^{1/2} J D^{−1/2} has the blocks √(w_i/w_j) J_ij, and its norm is the local
+/// D^{1/2} J D^{−1/2} has the parts √(w_i/w_j) J_ij, and its norm is the local
 /// constant of f in W₂ where tokens move whole.
 template <class Real>
 MapPtr<Real> weighted(MapPtr<Real> f, const Vector& mass);

@@ -100,7 +100,7 @@ Measure measure_of(Norm norm) {
                                : Measure::two;
 }
 
-void speak_of(Problem& p, const BoundQuestion& question,
+void speak_of(Problem& p, const BoundSetting& question,
               const std::string& suffix) {
   for (const Bound& b : bounds(p.weights, question))
     p.spoken.push_back({b.name + suffix, measure_of(b.norm), b.value});

@@ -29,7 +29,7 @@ TEST(SequenceNorm, IsWhatItIsCalled) {
   EXPECT_DOUBLE_EQ(sequence_norm(x, Norm::two), std::sqrt(29.0));
   EXPECT_DOUBLE_EQ(sequence_norm(x, Norm::inf), 4.0);
   EXPECT_DOUBLE_EQ(sequence_norm(x, Norm::token), 5.0);
-  EXPECT_THROW(sequence_norm(x, "1"), std::invalid_argument);
+  EXPECT_THROW(sequence_norm(x, Norm::w2), std::invalid_argument);
 }
 
 // f(x) = x, c = ½, Y = 3: X = 2, and X⁽ᵏ⁾ = 2 + (−½)ᵏ. Steps are 3·2⁻ᵏ, the
@@ -37,7 +37,7 @@ TEST(SequenceNorm, IsWhatItIsCalled) {
 // bound beforehand, 2·2⁻ᵏ·1.5 ≤ 3·2⁻¹⁰, asks for k = 10.
 TEST(Invert, IsTheGeometricSeriesWorkedByHand) {
   const Linear identity(Matrix::Ones(1, 1));
-  const ResidualBlock g{&identity, 0.5, 1.0};
+  const ResidualMap g{&identity, 0.5, 1.0};
   const Matrix y = Matrix::Constant(1, 1, 3.0);
   int calls = 0;
   const Inversion r = invert(
@@ -122,7 +122,7 @@ TEST(Invert, ContractiveAttentionKeepsEveryPromise) {
             .kind = Kind::l2, .mask = mask, .heads = 2, .biases = true};
         const ContractiveL2<double> f(test::random_layer(make),
                                       test::options_of(make));
-        const ResidualBlock g{&f, c, 1.0};
+        const ResidualMap g{&f, c, 1.0};
         const Matrix x = test::random_tokens(make, size);
         const Inversion r = invert(
             g, g(x), {.keep_going = [&](const InvertStep& s) {
@@ -151,7 +151,7 @@ TEST(Invert, SlowestContractionComesNearItsPromise) {
     x(i, 0) = (i % 2 == 1 ? 1.0 : -1.0) * std::sqrt(p + 1.0);
   // a token a little beside the steepest point, which is not where g(x) is
   x(0, 0) = 1e-3;
-  const ResidualBlock g{&f, c, 1.0};
+  const ResidualMap g{&f, c, 1.0};
   const Inversion r = invert(g, g(x));
   EXPECT_EQ(r.status, InvertStatus::converged);
   EXPECT_LE(r.worst_ratio, c * 1.002);
@@ -162,13 +162,13 @@ TEST(Invert, SlowestContractionComesNearItsPromise) {
 // q = 3/4 twice and f = identity: e_1 = 4 e_2 + ε_1
 TEST(InvertStack, PropagatesTheErrorBackwards) {
   const Linear identity(Matrix::Ones(1, 1));
-  const ResidualBlock g{&identity, 0.75, 1.0};
+  const ResidualMap g{&identity, 0.75, 1.0};
   const Matrix x = Matrix::Constant(1, 1, 2.0);
   const StackInversion r = invert_stack({g, g}, g(g(x)), {.tolerance = 1e-6});
-  ASSERT_EQ(r.blocks.size(), 2u);
+  ASSERT_EQ(r.each.size(), 2u);
   EXPECT_EQ(r.status, InvertStatus::converged);
   EXPECT_NEAR(*r.error_bound,
-              4.0 * *r.blocks[0].error_bound + *r.blocks[1].error_bound, 1e-12);
+              4.0 * *r.each[0].error_bound + *r.each[1].error_bound, 1e-12);
   EXPECT_LE(std::abs(r.x(0, 0) - 2.0), *r.error_bound);
   EXPECT_GT(std::abs(r.x(0, 0) - 2.0), 1e-3 * *r.error_bound);
 }
@@ -181,22 +181,21 @@ TEST(InvertStack, RecoversTokensThroughAttentionAndMlp) {
       contractive_mlp<double>({.up = gaussian(make.d, 20, Rng(1)),
                                .down = gaussian(20, make.d, Rng(2))},
                               Norm::inf);
-  const std::vector<ResidualBlock> blocks = {{&attention, 0.9, 1.0},
-                                             {mlp.get(), 0.8, 1.0},
-                                             {&attention, 0.7, 1.0},
-                                             {mlp.get(), 0.9, 1.0}};
+  const std::vector<ResidualMap> maps = {{&attention, 0.9, 1.0},
+                                         {mlp.get(), 0.8, 1.0},
+                                         {&attention, 0.7, 1.0},
+                                         {mlp.get(), 0.9, 1.0}};
   const Matrix x = test::random_tokens(make);
   Matrix y = x;
-  for (const ResidualBlock& g : blocks) y = g(y);
-  const StackInversion r = invert_stack(blocks, y);
+  for (const ResidualMap& g : maps) y = g(y);
+  const StackInversion r = invert_stack(maps, y);
   EXPECT_EQ(r.status, InvertStatus::converged);
   EXPECT_LE(sequence_norm(r.x - x, Norm::inf), *r.error_bound + *r.rounding);
   EXPECT_LT(sequence_norm(r.x - x, Norm::inf), 1e-11);
   // inverted in the wrong order it is something else
-  EXPECT_GT(
-      sequence_norm(invert_stack({blocks.rbegin(), blocks.rend()}, y).x - x,
-                    Norm::inf),
-      1e-6);
+  EXPECT_GT(sequence_norm(invert_stack({maps.rbegin(), maps.rend()}, y).x - x,
+                          Norm::inf),
+            1e-6);
 }
 
 TEST(InvertStack, EndsWhereABlockDiverges) {
@@ -204,7 +203,7 @@ TEST(InvertStack, EndsWhereABlockDiverges) {
   const StackInversion r = invert_stack(
       {{&identity, 0.5, 1.0}, {&steep, 0.9, {}}}, Matrix::Ones(1, 1));
   EXPECT_EQ(r.status, InvertStatus::diverged);
-  EXPECT_EQ(r.blocks.size(), 1u);
+  EXPECT_EQ(r.each.size(), 1u);
   EXPECT_FALSE(r.error_bound);
 }
 

@@ -39,19 +39,20 @@ TEST(ResidualModel, IsTheModel) {
 TEST(ResidualModel, ContractsByWhatItWasTrainedFor) {
   const Model model = little(0.8, Mixer::contractive_l2);
   const ResidualModel whole(model, 9), part(model, 4);
-  ASSERT_EQ(whole.blocks().size(), 4u);
+  ASSERT_EQ(whole.residuals().size(), 4u);
   EXPECT_EQ(whole.names()[3], "layer 1 MLP");
   for (std::size_t i = 0; i < 4; ++i) {
-    EXPECT_NEAR(*whole.blocks()[i].contraction(), 0.8, 1e-9);
-    EXPECT_LE(*part.blocks()[i].contraction(), i % 2 == 0 ? 0.79 : 0.8001);
+    EXPECT_NEAR(*whole.residuals()[i].contraction(), 0.8, 1e-9);
+    EXPECT_LE(*part.residuals()[i].contraction(), i % 2 == 0 ? 0.79 : 0.8001);
     const Matrix x = gaussian(9, 6, Rng(4).split(i));
-    EXPECT_LE(inf_norm(*whole.blocks()[i].f->linearize(x)).value,
-              *whole.blocks()[i].contraction());
+    EXPECT_LE(inf_norm(*whole.residuals()[i].f->linearize(x)).value,
+              *whole.residuals()[i].contraction());
   }
 }
 
 TEST(ResidualModel, SaysNothingOfOtherModels) {
-  EXPECT_FALSE(ResidualModel(little({}, Mixer::dot), 9).blocks()[0].lipschitz);
+  EXPECT_FALSE(
+      ResidualModel(little({}, Mixer::dot), 9).residuals()[0].lipschitz);
   Model model = little({}, Mixer::dot);
   model.config.norm = NormPlace::post;
   EXPECT_THROW(ResidualModel(model, 9), InputError);
@@ -61,7 +62,7 @@ TEST(RecoveredText, IsTheTextWithAProof) {
   const Model model = little(0.9, Mixer::contractive_l2);
   const Matrix x = embed<double>(model, text);
   const ResidualModel g(model, x.rows());
-  const StackInversion found = invert_stack(g.blocks(), g(x));
+  const StackInversion found = invert_stack(g.residuals(), g(x));
   ASSERT_EQ(found.status, InvertStatus::converged);
   const double bound = *found.error_bound + *found.rounding;
   EXPECT_LE(sequence_norm(found.x - x, Norm::inf), bound);
@@ -80,9 +81,9 @@ TEST(RecoveredText, CountsTheErrorOfWhatItIsGiven) {
   Matrix y = g(x);
   for (Index i = 0; i < y.size(); ++i)
     y.data()[i] += i % 3 == 0 ? moved : -moved;
-  const double exact = *invert_stack(g.blocks(), y).error_bound;
+  const double exact = *invert_stack(g.residuals(), y).error_bound;
   const StackInversion found =
-      invert_stack(g.blocks(), y, {.given_error = moved});
+      invert_stack(g.residuals(), y, {.given_error = moved});
   // 1/(1 − 0.5) four times
   EXPECT_NEAR(*found.error_bound - exact, 16 * moved, 1e-9);
   EXPECT_LE(sequence_norm(found.x - x, Norm::inf), *found.error_bound);

@@ -1,5 +1,3 @@
-#include "lipscope/core/thread_room.h"
-
 #include <gtest/gtest.h>
 #include <link.h>
 
@@ -9,27 +7,28 @@
 
 #include "lipscope/core/gemm.h"
 #include "lipscope/core/rng.h"
+#include "lipscope/core/thread_scratch.h"
 
 namespace lipscope {
 namespace thread_room_test {
 
 TEST(ThreadRoom, IsKeptForTheNextCallAndGrows) {
-  void* small = thread_room(Room::left_panels, 100);
+  void* small = thread_scratch(Scratch::left_panels, 100);
   std::memset(small, 7, 100);
-  EXPECT_EQ(thread_room(Room::left_panels, 60), small);
-  void* large = thread_room(Room::left_panels, 1 << 20);
+  EXPECT_EQ(thread_scratch(Scratch::left_panels, 60), small);
+  void* large = thread_scratch(Scratch::left_panels, 1 << 20);
   std::memset(large, 7, 1 << 20);
-  EXPECT_EQ(thread_room(Room::left_panels, 100), large);
+  EXPECT_EQ(thread_scratch(Scratch::left_panels, 100), large);
   for (const void* room : {small, large})
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(room) % 64, 0u);
 }
 
 TEST(ThreadRoom, IsOfOneThreadAndOneName) {
-  void* mine = thread_room(Room::left_panels, 64);
-  EXPECT_NE(thread_room(Room::left_tiles, 64), mine);
-  EXPECT_NE(thread_room(Room::right_factor, 64), mine);
+  void* mine = thread_scratch(Scratch::left_panels, 64);
+  EXPECT_NE(thread_scratch(Scratch::left_tiles, 64), mine);
+  EXPECT_NE(thread_scratch(Scratch::right_factor, 64), mine);
   void* other = nullptr;
-  std::thread([&] { other = thread_room(Room::left_panels, 64); }).join();
+  std::thread([&] { other = thread_scratch(Scratch::left_panels, 64); }).join();
   EXPECT_NE(other, mine);
 }
 

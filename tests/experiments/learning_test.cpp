@@ -13,7 +13,7 @@ namespace learning_test {
 
 Corpus corpus() { return corpus_of(generated_text(2000), 8, "text"); }
 
-Lesson lesson(Mixer mixer, double rate = 1e-2) {
+TrainingPlan plan(Mixer mixer, double rate = 1e-2) {
   return {.model = {.mixer = mixer,
                     .characters = corpus().vocabulary.size(),
                     .layers = 2,
@@ -35,12 +35,12 @@ const auto silent = [](const std::string&) {};
 // the same by the trainer itself
 TEST(Learning, KeepsWhatTheTrainerSaw) {
   const Corpus text = corpus();
-  const Lesson how = lesson(Mixer::l2);
-  const Learnt learnt = learn(how, text, silent);
+  const TrainingPlan how = plan(Mixer::l2);
+  const TrainingResult result = train_model(how, text, silent);
 
   Trainer trainer(how.model, how.training);
   TrainingState state = trainer.initial();
-  EXPECT_EQ(learnt.weights, state.weights.size());
+  EXPECT_EQ(result.weights, state.weights.size());
   std::vector<Index> evaluated;
   VectorOf<float> best;
   double least = INFINITY, gradients = 0.0, first = 0.0, last = 0.0;
@@ -54,28 +54,29 @@ TEST(Learning, KeepsWhatTheTrainerSaw) {
         7;
     if (state.step != 3 && state.step != 6 && state.step != 7) continue;
     const double nll = mean_nll(trainer.model(), state.weights, text.valid, 1);
-    EXPECT_EQ(learnt.valid_nll(state.step), nll);
+    EXPECT_EQ(result.valid_nll(state.step), nll);
     if (nll < least) {
       least = nll;
       best = state.weights;
     }
   }
-  EXPECT_EQ(learnt.seen.size(), 3u);
-  EXPECT_EQ(learnt.valid_nll(5), std::nullopt);
-  EXPECT_EQ(learnt.best_valid_nll, least);
-  EXPECT_EQ(learnt.test_nll, mean_nll(trainer.model(), best, text.test, 1));
-  EXPECT_NEAR(learnt.gradient_norm, gradients, 1e-12 * gradients);
-  EXPECT_NEAR(learnt.first_layer_norm, first, 1e-12 * first);
-  EXPECT_NEAR(learnt.last_layer_norm, last, 1e-12 * last);
-  EXPECT_NE(learnt.first_layer_norm, learnt.last_layer_norm);
+  EXPECT_EQ(result.seen.size(), 3u);
+  EXPECT_EQ(result.valid_nll(5), std::nullopt);
+  EXPECT_EQ(result.best_valid_nll, least);
+  EXPECT_EQ(result.test_nll, mean_nll(trainer.model(), best, text.test, 1));
+  EXPECT_NEAR(result.gradient_norm, gradients, 1e-12 * gradients);
+  EXPECT_NEAR(result.first_layer_norm, first, 1e-12 * first);
+  EXPECT_NEAR(result.last_layer_norm, last, 1e-12 * last);
+  EXPECT_NE(result.first_layer_norm, result.last_layer_norm);
 }
 
 // a rate beyond float: the weights are not finite after the first step
 TEST(Learning, SaysWhenAModelDiverges) {
-  const Learnt learnt = learn(lesson(Mixer::dot, 1e39), corpus(), silent);
-  EXPECT_EQ(learnt.diverged, 2);
-  EXPECT_TRUE(learnt.seen.empty());
-  EXPECT_FALSE(learn(lesson(Mixer::dot), corpus(), silent).diverged);
+  const TrainingResult result =
+      train_model(plan(Mixer::dot, 1e39), corpus(), silent);
+  EXPECT_EQ(result.diverged, 2);
+  EXPECT_TRUE(result.seen.empty());
+  EXPECT_FALSE(train_model(plan(Mixer::dot), corpus(), silent).diverged);
 }
 
 // train aaab, valid a·bba: of 4 + 2 counts a has 4 and b has 2
@@ -100,20 +101,21 @@ Notebook answering(std::vector<Record>& records) {
 
 TEST(TrainedModels, AnswersForEachModelWhateverTheThreads) {
   const Corpus text = corpus();
-  const std::vector<Lesson> lessons = {lesson(Mixer::dot),
-                                       lesson(Mixer::lstm, 1e39)};
+  const std::vector<TrainingPlan> plans = {plan(Mixer::dot),
+                                           plan(Mixer::lstm, 1e39)};
   for (const bool full : {false, true})
     for (const int threads : {1, 2}) {
       std::vector<Record> records;
       const Notebook book = answering(records);
-      TrainedModels models(lessons, text, {.full = full, .threads = threads},
+      TrainedModels models(plans, text, {.full = full, .threads = threads},
                            book);
       for (const std::size_t of : {0, 1})
-        models.ask(of, 1.0,
-                   models.question(of, Quantity::loss, "loss", "the test text"),
-                   [](Record& r, const Learnt& l) { r.value = l.test_nll; });
+        models.ask(
+            of, 1.0,
+            models.question(of, Quantity::loss, "loss", Scope::test_text),
+            [](Record& r, const TrainingResult& l) { r.value = l.test_nll; });
       ASSERT_EQ(records.size(), 2u);
-      EXPECT_EQ(records[0].value, learn(lessons[0], text, silent).test_nll);
+      EXPECT_EQ(records[0].value, train_model(plans[0], text, silent).test_nll);
       EXPECT_TRUE(records[0].converged);
       EXPECT_EQ(records[0].kind, "dot");
       EXPECT_EQ(records[1].value, std::nullopt);

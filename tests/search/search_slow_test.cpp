@@ -61,8 +61,7 @@ TEST(Search, StaysBetweenTheConstructionsAndTheBounds) {
             NormWeights{.gain = flatten(gaussian(1, d, Rng(seed).split(30))),
                         .bias = flatten(gaussian(1, d, Rng(seed).split(31)))};
       const Region region = norm ? after_norm(*norm) : ball(R);
-      BoundQuestion q =
-          test::question_of(t, norm ? norm_layer_radius(*norm) : R);
+      BoundSetting q = test::setting_of(t, norm ? norm_layer_radius(*norm) : R);
       q.n = n;
       q.norm = norm;
       const std::vector<Bound> above = bounds(t.weights, q);

@@ -23,7 +23,7 @@ TEST(AttentionConstants, AreTheBoundsOfTheSameName) {
       t.options.project = true;
       const AttentionConstants constants(t.weights, kind, t.options.mask);
       for (const double R : {0.3, 7.0}) {
-        const BoundQuestion question = test::question_of(t, R);
+        const BoundSetting question = test::setting_of(t, R);
         const std::vector<Bound> all = bounds(t.weights, question);
         const AttentionGain gain = *constants.over(t.x.rows(), R);
         EXPECT_NEAR(gain.token.log10(),

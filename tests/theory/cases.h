@@ -147,7 +147,7 @@ inline Matrix climb(Trial t, double R, int steps, Rng rng) {
   return t.x;
 }
 
-inline BoundQuestion question_of(const Trial& t, double R) {
+inline BoundSetting setting_of(const Trial& t, double R) {
   return {.kind = t.options.kind,
           .mask = t.options.mask,
           .heads = t.options.heads,

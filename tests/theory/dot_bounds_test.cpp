@@ -18,7 +18,7 @@ using test::norm2;
 using test::one_by_one;
 using test::scalar;
 
-double value(const AttentionWeights& w, const BoundQuestion& q,
+double value(const AttentionWeights& w, const BoundSetting& q,
              const std::string& name) {
   const std::vector<Bound> all = bounds(w, q);
   const Bound* b = find(all, name);
@@ -37,7 +37,7 @@ TEST(DotBounds, AreTheFormulasWorkedByHand) {
   expect_close(value(plain, {.n = 4, .radius = 2}, "castin24_ball"),
                std::sqrt(3 * 25 * (36 * 16 * 17 + 4.0)));
   // a = 6/4
-  const BoundQuestion at_half{.n = 4, .radius = 0.5};
+  const BoundSetting at_half{.n = 4, .radius = 0.5};
   expect_close(value(plain, at_half, "castin24_meanfield"),
                5 * (1 + 4.5) * std::exp(3.0));
   expect_close(value(plain, at_half, "column_sums"),
@@ -61,9 +61,9 @@ TEST(DotBounds, UnderACausalMaskWorkedByHand) {
   const double columns =
       5 * (0.06 + 1.21 * std::sqrt(1 + e * std::log1p(3 / e)));
   ASSERT_LT(columns, hardy);
-  const BoundQuestion few{.mask = Mask::causal, .n = 4, .radius = 0.1};
+  const BoundSetting few{.mask = Mask::causal, .n = 4, .radius = 0.1};
   expect_close(value(w, few, "column_sums_causal"), columns);
-  const BoundQuestion many{.mask = Mask::causal, .n = 1000000, .radius = 0.1};
+  const BoundSetting many{.mask = Mask::causal, .n = 1000000, .radius = 0.1};
   expect_close(value(w, many, "column_sums_causal"), hardy);
   expect_close(value(w, many, "hardy_meanfield"), hardy);
   // the simpler min(n, e^{2s}(1 + ln n)) is never smaller
@@ -102,7 +102,7 @@ AttentionWeights two_heads(double output) {
 
 TEST(DotBounds, OfALayerTakeTheSmallerOfSumAndRootOfSquares) {
   // √3(‖A‖²(4·3 + 1) + 3)^{1/2} = √48 and √165 at R = 1, n = 3
-  const BoundQuestion q{.n = 3, .radius = 1};
+  const BoundSetting q{.n = 3, .radius = 1};
   const double first = std::sqrt(48.0), second = std::sqrt(165.0);
   const double squares = std::sqrt(9 * 48.0 + 16 * 165.0);
   ASSERT_LT(2 * squares, 3 * first + 8 * second);
@@ -111,10 +111,10 @@ TEST(DotBounds, OfALayerTakeTheSmallerOfSumAndRootOfSquares) {
   expect_close(value(two_heads(0.1), q, "castin24_ball"),
                3 * first + 0.4 * second);
 
-  BoundQuestion bare = q;
+  BoundSetting bare = q;
   bare.project = false;
   expect_close(value(two_heads(2), bare, "castin24_ball"), squares);
-  BoundQuestion one = q;
+  BoundSetting one = q;
   one.heads = {1};
   expect_close(value(two_heads(2), one, "castin24_ball"), 8 * second);
   one.project = false;
@@ -136,7 +136,7 @@ TEST(DotBounds, UseWhatTheNormLayerLeavesOfTheLogits) {
                          .bias = Vector{{0.5, 0.25}}};
   const double R = norm_layer_radius(norm);
   EXPECT_NEAR(R, 3 * std::sqrt(2.0) + std::sqrt(0.3125), 1e-12);
-  BoundQuestion q{.n = 2, .radius = R, .norm = norm};
+  BoundSetting q{.n = 2, .radius = R, .norm = norm};
   const double pull = 1.7 * std::sqrt(18.0), diagonal = 6 * std::sqrt(4.5);
   expect_close(value(w, q, "column_sums"),
                diagonal + (1 + pull) * std::sqrt(2 / (1 + std::exp(-2 * 5.1))));
@@ -149,7 +149,7 @@ TEST(DotBounds, UseWhatTheNormLayerLeavesOfTheLogits) {
                         std::exp(6 + 2.1 * std::sqrt(2.0)));
   // a ball that is smaller than what the norm layer gives wins
   q.radius = 0.01;
-  BoundQuestion no_norm = q;
+  BoundSetting no_norm = q;
   no_norm.norm.reset();
   EXPECT_EQ(value(w, q, "column_sums"), value(w, no_norm, "column_sums"));
 }
@@ -160,7 +160,7 @@ TEST(DotBounds, WithRopeRestOnLengthsAlone) {
   AttentionWeights w = one_by_one(2, 3, 5);
   w.query_bias = Vector::Constant(1, 1.0);
   w.key_bias = Vector::Constant(1, 2.0);
-  BoundQuestion q{.n = 3, .radius = 0.5, .rope = true};
+  BoundSetting q{.n = 3, .radius = 0.5, .rope = true};
   expect_close(value(w, q, "column_sums"),
                5 * (3.5 + 4 * std::sqrt(3 / (1 + 2 * std::exp(-14.0)))));
   const std::vector<Bound> all = bounds(w, q);
@@ -248,7 +248,7 @@ TEST(DotBounds, HoldAfterANormLayer) {
     }
     t.x = t.x * norm.gain.asDiagonal();
     t.x.rowwise() += norm.bias.transpose();
-    BoundQuestion q = test::question_of(t, norm_layer_radius(norm));
+    BoundSetting q = test::setting_of(t, norm_layer_radius(norm));
     q.norm = norm;
     const Matrix J = test::jacobian(t);
     for (const Bound& b : bounds(t.weights, q))
@@ -260,7 +260,7 @@ TEST(DotBounds, HoldAfterANormLayer) {
 
 TEST(DotBounds, WhatDoesNotApplyIsNotOffered) {
   AttentionWeights w = one_by_one(1, 1, 1);
-  const auto names = [&](BoundQuestion q) {
+  const auto names = [&](BoundSetting q) {
     std::string all;
     for (const Bound& b : bounds(w, q)) all += b.name + " ";
     return all;
@@ -369,7 +369,7 @@ TEST(FalseForms, TheUnmaskedFormUnderACausalMask) {
     for (Index i = 0; i < row.n; ++i)
       cesaro.row(i).head(i + 1).setConstant(1.0 / static_cast<double>(i + 1));
     EXPECT_NEAR(norm2(cesaro), row.norm, 6e-4);
-    const BoundQuestion q{.mask = Mask::causal, .n = row.n, .radius = 1};
+    const BoundSetting q{.mask = Mask::causal, .n = row.n, .radius = 1};
     EXPECT_GT(norm2(cesaro), column_sums_meanfield({0, 0, 0}).value());
     EXPECT_LE(norm2(cesaro), value(w, q, "column_sums_causal"));
   }
@@ -381,7 +381,7 @@ TEST(DotBounds, NoInputExceedsThem) {
     const double R = test::radius(t.x);
     if (seed % 4 < 2) t.x = test::climb(t, R, 12, Rng(seed).split(50));
     const Matrix J = test::jacobian(t);
-    for (const Bound& b : bounds(t.weights, test::question_of(t, R)))
+    for (const Bound& b : bounds(t.weights, test::setting_of(t, R)))
       EXPECT_LE(test::measured(J, b.norm, t.x.rows(), Rng(seed)),
                 b.value * (1 + 1e-9))
           << b.name << " seed " << seed;

@@ -104,7 +104,7 @@ TEST_P(EveryKind, IsNeverAboveItsBounds) {
     const test::Trial t = test::trial(GetParam(), seed);
     const double R = test::radius(t.x);
     const Matrix J = test::jacobian(t);
-    const std::vector<Bound> all = bounds(t.weights, test::question_of(t, R));
+    const std::vector<Bound> all = bounds(t.weights, test::setting_of(t, R));
     for (const Bound& b : all) {
       EXPECT_LE(test::measured(J, b.norm, t.x.rows(), Rng(seed)),
                 b.value * (1 + 1e-9))

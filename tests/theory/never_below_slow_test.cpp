@@ -57,7 +57,7 @@ void try_bounds(Kind kind, std::uint64_t first, Index count, Ratios& ratios,
     }
     const Matrix J = test::jacobian(t);
     const Index n = t.x.rows();
-    for (const Bound& b : bounds(t.weights, test::question_of(t, R)))
+    for (const Bound& b : bounds(t.weights, test::setting_of(t, R)))
       ratios.add(b.name, test::measured(J, b.norm, n, Rng(seed)) / b.value);
     if (kind != Kind::dot) return;
     const double reached = test::norm2(J);

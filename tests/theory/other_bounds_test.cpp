@@ -24,7 +24,7 @@ using test::norm_inf;
 using test::one_by_one;
 using test::scalar;
 
-double value(const AttentionWeights& w, const BoundQuestion& q,
+double value(const AttentionWeights& w, const BoundSetting& q,
              const std::string& name) {
   const std::vector<Bound> all = bounds(w, q);
   const Bound* b = find(all, name);
@@ -78,7 +78,7 @@ AttentionWeights two_l2_heads() {
 
 TEST(Kim21, BoundsOfALayerWorkedByHand) {
   const double p = kim21_phi_inverse(6);
-  const BoundQuestion q{.kind = Kind::l2, .n = 6};
+  const BoundSetting q{.kind = Kind::l2, .n = 6};
   // ‖W_Oᵀ‖_inf: largest column sum max(1, 3, 4) = 4. ‖W_Q^h‖_inf = 3, 4 (row),
   // ‖W_Q^hᵀ‖_inf = 2, 3 (largest entry); max product 12; max ‖W_V^hᵀ‖ = 5
   expect_close(value(two_l2_heads(), q, "kim21_inf"),
@@ -101,7 +101,7 @@ TEST(Kim21, BoundsOfALayerWorkedByHand) {
   uneven.output.row(1) *= 10;
   expect_close(value(uneven, q, "l2_row_sums"),
                0.5 * (4 * p + 1) * (25 * std::sqrt(5.0) + std::sqrt(1300.0)));
-  BoundQuestion bare = q;
+  BoundSetting bare = q;
   bare.project = false;
   expect_close(value(two_l2_heads(), bare, "l2_row_sums"),
                0.5 * (4 * p + 1) * std::sqrt(1025.0));
@@ -159,13 +159,13 @@ TEST(L2Kernel, BoundsWorkedByHand) {
   const double c =
       4 * std::sqrt(5.0) * 5 * std::sqrt(10.0) * 2 / std::sqrt(s1 * s2);
   const double u = (a + b) / 2 + std::sqrt((a - b) * (a - b) / 4 + c * c);
-  const BoundQuestion q{.kind = Kind::l2, .n = 6};
+  const BoundSetting q{.kind = Kind::l2, .n = 6};
   expect_close(value(two_l2_heads(), q, "l2_kernel"),
                l2_kernel(6, Mask::none).value() / 2 *
                    std::sqrt(5 * s1 + 10 * s2) * std::sqrt(u));
   // without W_O the heads stand apart: ‖U_h‖ = |q_h|v_h, t_h² = v_h, so that
   // ‖[t W_Q]‖² = 5·5 + 10·2 and ‖U‖ = max(√5·√5, √10·√2)
-  BoundQuestion bare = q;
+  BoundSetting bare = q;
   bare.project = false;
   expect_close(
       value(two_l2_heads(), bare, "l2_kernel"),
@@ -227,7 +227,7 @@ TEST(Cosine, BoundsWorkedByHand) {
   // ‖W_Q‖, ‖W_K‖, ‖W_V‖ = 2, 3, 5; τ = 7, ν = 11, ε = ¼; n = 3; W_O = 2
   AttentionWeights w = one_by_one(2, 3, 5);
   w.output = scalar(2);
-  BoundQuestion q{.kind = Kind::cosine, .n = 3};
+  BoundSetting q{.kind = Kind::cosine, .n = 3};
   q.cosine = {.tau = 7, .nu = 11, .epsilon = 0.25};
   expect_close(value(w, q, "qi23_cosine"),
                2 * 22.0 * (9 * 7 * 3 + 3 * 7 * 2 + 2 * 3 * 5));
@@ -241,7 +241,7 @@ TEST(Sigmoid, BoundsWorkedByHand) {
   // A = 6, V = 5, R = ½, n = 3: logits to 1.5 ≥ ln 3, so sup σ' = ¼
   const auto sigma = [](double t) { return 1 / (1 + std::exp(-t)); };
   AttentionWeights w = one_by_one(2, 3, 5);
-  BoundQuestion q{.kind = Kind::sigmoid, .n = 3, .radius = 0.5};
+  BoundSetting q{.kind = Kind::sigmoid, .n = 3, .radius = 0.5};
   expect_close(value(w, q, "ramapuram24_ball"),
                3 * 5 * (sigma(1.5 - std::log(3.0)) + 2 * 6 * 0.25 * 0.25));
   // R = 0.1: logits to 0.06 < ln 3
@@ -347,7 +347,7 @@ TEST(OtherBounds, NoInputExceedsThem) {
       const double R = test::radius(t.x);
       if (seed % 4 < 2) t.x = test::climb(t, R, 12, Rng(seed).split(50));
       const Matrix J = test::jacobian(t);
-      for (const Bound& b : bounds(t.weights, test::question_of(t, R)))
+      for (const Bound& b : bounds(t.weights, test::setting_of(t, R)))
         EXPECT_LE(test::measured(J, b.norm, t.x.rows(), Rng(seed)),
                   b.value * (1 + 1e-9))
             << b.name << " seed " << seed;

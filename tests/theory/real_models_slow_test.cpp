@@ -178,11 +178,11 @@ TEST(Bounds, OfAllHeadsOfGpt2TakeLessThanAMinute) {
       const NormWeights norm{.gain = flatten(file.matrix(at + "ln_1.weight")),
                              .bias = flatten(file.matrix(at + "ln_1.bias"))};
       for (Index h = 0; h < 12; ++h) {
-        BoundQuestion q{.mask = Mask::causal,
-                        .heads = {h},
-                        .n = 1024,
-                        .radius = norm_layer_radius(norm),
-                        .norm = norm};
+        BoundSetting q{.mask = Mask::causal,
+                       .heads = {h},
+                       .n = 1024,
+                       .radius = norm_layer_radius(norm),
+                       .norm = norm};
         const auto after_norm = best_bound(bounds(w, q), Norm::two);
         q.norm.reset();
         const auto ball = best_bound(bounds(w, q), Norm::two);

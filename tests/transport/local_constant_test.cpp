@@ -147,7 +147,7 @@ TEST(LocalConstant, ComesWithDirectionsThatAttainIt) {
     EXPECT_NEAR(length(unflatten(dy, c.n, dy.size() / c.n)), found.moving.lower,
                 1e-10 * found.moving.lower);
     EXPECT_NEAR(found.splitting.direction.norm(), 1.0, 1e-12);
-    EXPECT_EQ(found.splitting.lower, found.blocks[found.token]);
+    EXPECT_EQ(found.splitting.lower, found.splitting_norms[found.token]);
   }
 }
 
@@ -162,8 +162,9 @@ TEST(LocalConstant, IsFoundByIterationsToo) {
   EXPECT_NEAR(found.moving.lower, dense.moving.lower,
               1e-6 * dense.moving.lower);
   for (Index i = 0; i < c.n; ++i)
-    EXPECT_NEAR(found.blocks[i], dense.blocks[i], 1e-6 * dense.blocks[i]);
-  EXPECT_EQ(dense.blocks[0], 0.0);
+    EXPECT_NEAR(found.splitting_norms[i], dense.splitting_norms[i],
+                1e-6 * dense.splitting_norms[i]);
+  EXPECT_EQ(dense.splitting_norms[0], 0.0);
   EXPECT_TRUE(found.converged);
   EXPECT_EQ(found.token, dense.token);
   EXPECT_FALSE(found.upper());

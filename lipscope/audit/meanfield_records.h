@@ -16,8 +16,8 @@ struct MeanfieldChanges {
   int restarts = 0;
 };
 
-/// Every question at one measure.
-struct MeanfieldQuestions {
+/// The records of all changes at one measure.
+struct MeanfieldRecords {
   Record moving, splitting;
   std::optional<Record> duplicate;
   std::vector<Record> actual, optimised;  ///< of moving whole and of cutting
@@ -25,8 +25,8 @@ struct MeanfieldQuestions {
   std::vector<Record> all() const;
 };
 
-/// `at` is what they have in common.
-MeanfieldQuestions meanfield_questions(const Record& at,
-                                       const MeanfieldChanges& changes);
+/// Without what is found; `at` is what they have in common.
+MeanfieldRecords meanfield_records(const Record& at,
+                                   const MeanfieldChanges& changes);
 
 }  // namespace lipscope::audit

@@ -6,7 +6,7 @@
 #include "lipscope/spectral/estimate.h"
 #include "lipscope/theory/bound.h"
 
-/// What several experiments do to answer a question.
+/// Steps that several experiments take.
 namespace lipscope {
 
 /// A head with scores xAyᵀ and values xV, no biases and no output projection.
@@ -16,18 +16,18 @@ AttentionWeights head_of_forms(const Matrix& a, const Matrix& v);
 AttentionWeights scalar_head(double a, double v);
 
 /// From below with its evidence; from above where the measurement says it.
-void answer(Record& record, const Measurement& measurement);
+void set_sides(Record& record, const Measurement& measurement);
 
 /// ‖J(x)‖₂ of attention.
-void answer_measured(Record& record, const AttentionWeights& weights,
-                     const AttentionOptions& options, const Matrix& x,
-                     std::uint64_t seed);
+void measure_attention(Record& record, const AttentionWeights& weights,
+                       const AttentionOptions& options, const Matrix& x,
+                       std::uint64_t seed);
 
 /// What a search found; the norm and the length are those of the record.
-void answer_found(Record& record, const SearchResult& result);
+void set_searched(Record& record, const SearchResult& result);
 
 /// From above, in place of what the record has there; nothing if there is none.
-void answer_above(Record& record, const std::optional<Bound>& bound);
+void set_bound(Record& record, const std::optional<Bound>& bound);
 
 /// The bound of that statement; nothing where it does not apply.
 std::optional<Bound> bound_by(const Statement& statement,

@@ -1,8 +1,8 @@
-#include "lipscope/audit/meanfield_questions.h"
+#include "lipscope/audit/meanfield_records.h"
 
 namespace lipscope::audit {
 
-std::vector<Record> MeanfieldQuestions::all() const {
+std::vector<Record> MeanfieldRecords::all() const {
   std::vector<Record> all = {moving, splitting};
   if (duplicate) all.push_back(*duplicate);
   all.insert(all.end(), actual.begin(), actual.end());
@@ -10,14 +10,14 @@ std::vector<Record> MeanfieldQuestions::all() const {
   return all;
 }
 
-MeanfieldQuestions meanfield_questions(const Record& at,
-                                       const MeanfieldChanges& o) {
+MeanfieldRecords meanfield_records(const Record& at,
+                                   const MeanfieldChanges& o) {
   const auto of = [&](const char* change) {
     Record r = at;
     r.parameters["change"] = change;
     return r;
   };
-  MeanfieldQuestions asked{.moving = of("move"), .splitting = of("split")};
+  MeanfieldRecords asked{.moving = of("move"), .splitting = of("split")};
   if (o.duplicate > 0) {
     asked.duplicate = of("duplicate");
     asked.duplicate->parameters["pieces"] = o.duplicate;

@@ -1,4 +1,4 @@
-#include "lipscope/experiments/answers.h"
+#include "lipscope/experiments/shared_steps.h"
 
 #include <cmath>
 #include <utility>
@@ -23,23 +23,23 @@ AttentionWeights scalar_head(double a, double v) {
   return head_of_forms(Matrix::Constant(1, 1, a), Matrix::Constant(1, 1, v));
 }
 
-void answer(Record& r, const Measurement& m) {
+void set_sides(Record& r, const Measurement& m) {
   set_lower(r, m);
   if (m.upper) set_upper(r, *m.upper, NormMethod::dense_gram);
 }
 
-void answer_measured(Record& record, const AttentionWeights& weights,
-                     const AttentionOptions& options, const Matrix& x,
-                     std::uint64_t seed) {
+void measure_attention(Record& record, const AttentionWeights& weights,
+                       const AttentionOptions& options, const Matrix& x,
+                       std::uint64_t seed) {
   const MultiHeadAttention<float> search(weights, options);
-  answer(record,
-         measure_norm(search, MultiHeadAttention<double>(weights, options), x,
-                      {.seed = seed,
-                       .threads = options.threads,
-                       .common_shift = common_shift_of(search)}));
+  set_sides(record, measure_norm(
+                        search, MultiHeadAttention<double>(weights, options), x,
+                        {.seed = seed,
+                         .threads = options.threads,
+                         .common_shift = common_shift_of(search)}));
 }
 
-void answer_found(Record& r, const SearchResult& result) {
+void set_searched(Record& r, const SearchResult& result) {
   const Found& best = result.best;
   r.lower = best.value;
   r.lower_by =
@@ -50,7 +50,7 @@ void answer_found(Record& r, const SearchResult& result) {
   r.details["start_count"] = static_cast<double>(result.starts);
 }
 
-void answer_above(Record& r, const std::optional<Bound>& bound) {
+void set_bound(Record& r, const std::optional<Bound>& bound) {
   r.upper.reset();
   r.upper_log10.reset();
   r.upper_by = {};

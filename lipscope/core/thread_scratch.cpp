@@ -1,4 +1,4 @@
-#include "lipscope/core/thread_room.h"
+#include "lipscope/core/thread_scratch.h"
 
 #include <array>
 #include <cstdlib>
@@ -9,7 +9,7 @@ namespace lipscope {
 namespace {
 
 constexpr std::size_t alignment = 64;
-constexpr std::size_t rooms = 3;  // of the enum
+constexpr std::size_t uses = 3;  // of the enum
 
 struct Kept {
   std::unique_ptr<void, decltype(&std::free)> data{nullptr, &std::free};
@@ -18,9 +18,9 @@ struct Kept {
 
 }  // namespace
 
-void* thread_room(Room room, std::size_t bytes) {
-  thread_local std::array<Kept, rooms> all;
-  Kept& kept = all.at(static_cast<std::size_t>(room));
+void* thread_scratch(Scratch use, std::size_t bytes) {
+  thread_local std::array<Kept, uses> all;
+  Kept& kept = all.at(static_cast<std::size_t>(use));
   if (bytes > kept.bytes) {
     kept.data.reset();  // not both side by side
     kept.bytes = 0;
