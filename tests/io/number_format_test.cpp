@@ -8,6 +8,7 @@
 #include <limits>
 #include <string>
 
+#include "lipscope/core/errors.h"
 #include "tests/io/test_files.h"
 
 namespace lipscope {
@@ -15,6 +16,17 @@ namespace number_format_test {
 
 double number(NumberFormat format, std::uint16_t bits) {
   return number_at(std::as_bytes(std::span(&bits, 1)), format, 0);
+}
+
+TEST(NumberFormat, IsReadByTheNameThatItPrints) {
+  for (const NumberFormat format : {NumberFormat::f16, NumberFormat::bf16,
+                                    NumberFormat::f32, NumberFormat::f64})
+    EXPECT_EQ(parse_number_format(name_of(format), "--dtype"), format);
+  EXPECT_EQ(name_of(NumberFormat::bf16), "bf16");
+  for (const char* word : {"", "F32", "f8", "double"})
+    EXPECT_TRUE(test::says(test::message_of<InputError>(
+                               [&] { parse_number_format(word, "--dtype"); }),
+                           {"--dtype", word, "bf16"}));
 }
 
 TEST(NumberFormat, WidensEveryHalfToItsDefinition) {
