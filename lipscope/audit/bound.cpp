@@ -35,8 +35,7 @@ class Bounding final {
       : o_(std::move(request)),
         subject_(load_subject(o_.source)),
         selection_(select(o_.selection, o_.source, subject_)),
-        lengths_(parse_lengths(o_.source.lengths.empty() ? "128"
-                                                         : o_.source.lengths)),
+        lengths_(lengths_of(o_.source)),
         maps_(subject_, selection_, o_.threads, 0),
         records_(records),
         progress_(watch, static_cast<Index>(selection_.layers.size())) {
@@ -318,7 +317,7 @@ class Bounding final {
       ++found_;
       return;
     }
-    const MapPtr<double> exact = maps_.make<double>(layer, chosen, 1);
+    const MapPtr<double> exact = maps_.make<double>({layer, chosen}, 1);
     if (selection_.norm == Norm::inf) {
       r.lower = inf_norm(*exact->linearize(x), {.threads = o_.threads}).value;
       r.lower_by = NormMethod::row_sweep;
@@ -326,7 +325,7 @@ class Bounding final {
       MeasureOptions how;
       how.threads = o_.threads;
       how.seed = o_.source.seed;
-      const MapPtr<float> search = maps_.make<float>(layer, chosen, 1);
+      const MapPtr<float> search = maps_.make<float>({layer, chosen}, 1);
       how.common_shift = common_shift_of(*search);
       const Measurement m = measure_norm(*search, *exact, x, how);
       set_lower(r, m);

@@ -49,7 +49,7 @@ Certificates::Certificates(const Subject& subject, const Selection& selection,
         "all",
         which));
   const bool rope = subject.model && subject.model->config.rope_theta;
-  if (selection.kind != Kind::dot || rope || selection.norm != Norm::two)
+  if (!kind_bounds(selection.kind).at_input || rope || selection.norm != Norm::two)
     throw InputError(fmt::format(
         "--certificate {}: there is none for kind {}, norm {}{}; it is for "
         "dot-product attention without rotary positions, in the 2-norm",
@@ -57,16 +57,13 @@ Certificates::Certificates(const Subject& subject, const Selection& selection,
         rope ? " and rotary positions" : ""));
 }
 
-void Certificates::prepare(std::optional<Index> layer,
-                           std::optional<Index> head) {
-  const Key key{layer, head};
+bool Certificates::whole_model(const Part& part) const {
+  return subject_.model && !part.layer;
+}
+
+void Certificates::prepare(const Part& part) {
   if (which_ == "none" || !speaks_of_norm(selection_)) return;
-  if ((subject_.model && !layer) || made_.contains(key)) return;
-  if (!maps_.keeps_layers()) made_.clear();
-  ModelMapOptions options = map_options(selection_, head);
-  options.threads = threads_;
-  made_.emplace(
-      key, LayerCertificates(maps_.weights(layer), selection_.map, options));
+  if (!whole_model(part)) maps_.prepare_certificates(part);
 }
 
 Certificates::Found Certificates::found_at(const LayerCertificates& made,
@@ -88,10 +85,10 @@ Certificates::Found Certificates::found_at(const LayerCertificates& made,
   return found;
 }
 
-std::vector<Certificates::Found> Certificates::of_layer(const Key& key,
+std::vector<Certificates::Found> Certificates::of_layer(const Part& part,
                                                         const Matrix& x,
                                                         Index count) const {
-  const LayerCertificates& made = made_.at(key);
+  const LayerCertificates& made = maps_.certificates(part);
   const Index n = x.rows() / count;
   std::vector<Found> found(count);
   const bool attention =
@@ -127,13 +124,11 @@ bool Certificates::wanted(const std::vector<Record>& records) const {
 }
 
 bool Certificates::add(std::vector<Record>& records, const Matrix& x,
-                       std::optional<Index> layer,
-                       std::optional<Index> head) const {
+                       const Part& part) const {
   if (!wanted(records)) return false;
   const Index count = static_cast<Index>(records.size());
-  const std::vector<Found> found = subject_.model && !layer
-                                       ? of_model(x, count)
-                                       : of_layer({layer, head}, x, count);
+  const std::vector<Found> found =
+      whole_model(part) ? of_model(x, count) : of_layer(part, x, count);
   for (Index i = 0; i < count; ++i) {
     Record& r = records[i];
     for (const Bound& bound : found[i]) {

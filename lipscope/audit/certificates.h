@@ -1,9 +1,7 @@
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "lipscope/audit/maps.h"
@@ -26,9 +24,9 @@ class Certificates {
   Certificates(const Subject& subject, const Selection& selection, Maps& maps,
                const std::string& which, int threads);
 
-  /// Makes what depends on the weights alone. After that `add` for this layer
-  /// and head may run beside others.
-  void prepare(std::optional<Index> layer, std::optional<Index> head);
+  /// Makes what depends on the weights alone. After that `add` for this part
+  /// may run beside others.
+  void prepare(const Part& part);
 
   /// Whether `add` would compute something for these.
   bool wanted(const std::vector<Record>& records) const;
@@ -39,14 +37,14 @@ class Certificates {
   /// they are. What was asked for is in details.certificates, each with its
   /// value, whichever is best. Whether anything was computed.
   bool add(std::vector<Record>& records, const Matrix& x,
-           std::optional<Index> layer, std::optional<Index> head) const;
+           const Part& part) const;
 
  private:
-  using Key = std::pair<std::optional<Index>, std::optional<Index>>;
   using Found = std::vector<Bound>;  // at one input
 
   Found found_at(const LayerCertificates& made, const Matrix& x) const;
-  std::vector<Found> of_layer(const Key& key, const Matrix& x,
+  bool whole_model(const Part& part) const;
+  std::vector<Found> of_layer(const Part& part, const Matrix& x,
                               Index count) const;
   std::vector<Found> of_model(const Matrix& x, Index count) const;
 
@@ -55,7 +53,6 @@ class Certificates {
   Maps& maps_;
   std::string which_;
   int threads_;
-  std::map<Key, LayerCertificates> made_;
 };
 
 }  // namespace lipscope::audit

@@ -117,7 +117,7 @@ class Inverting final {
           attention_of(weights, Kind::l2),
           attention_options(weights, true, options));
     } else {
-      map_ = maps_.make<double>(layer, std::nullopt, 1);
+      map_ = maps_.make<double>({.layer = layer}, 1);
     }
     map_layer_ = layer;
     return *map_;

@@ -8,7 +8,6 @@ Maps::Maps(const Subject& subject, const Selection& selection, int threads,
       selection_(selection),
       threads_(threads),
       memory_(memory) {
-  keep_ = true;
   if (!subject.model) return;
   const ModelConfig& c = subject.model->config;
   const double numbers =
@@ -17,33 +16,57 @@ Maps::Maps(const Subject& subject, const Selection& selection, int threads,
   keep_ = numbers * static_cast<double>(c.layers) * sizeof(double) < 1e9;
 }
 
+Maps::Made& Maps::made(const Part& part) {
+  const auto found = made_.find(part);
+  if (found != made_.end()) return found->second;
+  if (!keep_ && !made_.empty() && made_.begin()->first.layer != part.layer)
+    made_.clear();
+  return made_[part];
+}
+
 const LayerWeights& Maps::weights(std::optional<Index> layer) {
-  const Index l = layer.value_or(0);
-  if (!keep_ && !layers_.contains(l)) layers_.clear();
-  const auto at = layers_.find(l);
-  if (at != layers_.end()) return at->second;
-  return layers_
-      .emplace(l, subject_.layer
-                      ? LayerWeights{.attention = subject_.layer->weights}
-                      : load_layer(*subject_.model, l, selection_.map))
-      .first->second;
+  std::optional<LayerWeights>& weights = made({.layer = layer}).weights;
+  if (!weights)
+    weights = subject_.layer
+                  ? LayerWeights{.attention = subject_.layer->weights}
+                  : load_layer(*subject_.model, layer.value(), selection_.map);
+  return *weights;
 }
 
 template <class Real>
-MapPtr<Real> Maps::make(std::optional<Index> layer, std::optional<Index> head,
-                        Index sequences) {
-  ModelMapOptions options = map_options(selection_, head);
+MapPtr<Real> Maps::make(const Part& part, Index sequences) {
+  ModelMapOptions options = map_options(selection_, part.head);
   options.sequences = sequences;
   options.threads = threads_;
   options.memory = memory_;
-  if (subject_.model && !layer)
+  if (subject_.model && !part.layer)
     return model_map<Real>(*subject_.model, options);
-  return layer_map<Real>(weights(layer), selection_.map, options);
+  return layer_map<Real>(weights(part.layer), selection_.map, options);
 }
 
-template MapPtr<float> Maps::make(std::optional<Index>, std::optional<Index>,
-                                  Index);
-template MapPtr<double> Maps::make(std::optional<Index>, std::optional<Index>,
-                                   Index);
+void Maps::prepare(const Part& part, Index sequences, bool search) {
+  Pair& pair = made(part).pairs[sequences];
+  if (!pair.witness) pair.witness = make<double>(part, sequences);
+  if (search && !pair.search) pair.search = make<float>(part, sequences);
+}
+
+void Maps::prepare_certificates(const Part& part) {
+  std::optional<LayerCertificates>& certificates = made(part).certificates;
+  if (certificates) return;
+  ModelMapOptions options = map_options(selection_, part.head);
+  options.threads = threads_;
+  certificates.emplace(weights(part.layer), selection_.map, options);
+}
+
+const Maps::Pair& Maps::pair(const Part& part, Index sequences) const {
+  return made_.at(part).pairs.at(sequences);
+}
+
+const LayerCertificates& Maps::certificates(const Part& part) const {
+  return made_.at(part).certificates.value();
+}
+
+template MapPtr<float> Maps::make(const Part&, Index);
+template MapPtr<double> Maps::make(const Part&, Index);
 
 }  // namespace lipscope::audit

@@ -4,8 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <compare>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -111,12 +109,6 @@ class Measuring final {
   }
   bool time_left() const { return o_.budget == 0.0 || elapsed() < o_.budget; }
 
-  // a layer, or the model; a head, or all of them
-  struct Part {
-    std::optional<Index> layer, head;
-    auto operator<=>(const Part&) const = default;
-  };
-
   // One part at the sequences of a group.
   struct Job {
     Part part;
@@ -190,18 +182,11 @@ class Measuring final {
 
   // what jobs share is made before they run
   void prepare(const Job& job) {
-    if (!maps_.keeps_layers() && job.part.layer != layer_made_) made_.clear();
-    layer_made_ = job.part.layer;
-    const bool alone =
-        selection_.norm != Norm::two;  // a sequence at a time, in f64
-    const Index count = alone ? 1 : job.count();
-    MadeMaps& made = made_[{job.part, count}];
-    if (!made.witness) {
-      made.witness = maps_.make<double>(job.part.layer, job.part.head, count);
-      if (!alone)
-        made.search = maps_.make<float>(job.part.layer, job.part.head, count);
-    }
-    certificates_.prepare(job.part.layer, job.part.head);
+    if (selection_.norm == Norm::two)
+      maps_.prepare(job.part, job.count(), true);
+    else
+      maps_.prepare(job.part, 1, false);  // a sequence at a time, in f64
+    certificates_.prepare(job.part);
   }
 
   // Small jobs run side by side, each on one thread; large ones one after
@@ -251,9 +236,7 @@ class Measuring final {
     job.direction = answer(job, records, doing, cut);
     const double measured = elapsed();
     cut = cut || (!time_left() && certificates_.wanted(records));
-    const bool certified =
-        !cut &&
-        certificates_.add(records, *job.x, job.part.layer, job.part.head);
+    const bool certified = !cut && certificates_.add(records, *job.x, job.part);
     const double count = static_cast<double>(job.count());
     for (Index k = 0; k < job.count(); ++k) {
       Record& r = records[k];
@@ -271,7 +254,7 @@ class Measuring final {
     const Index n = job.group.n, count = job.count();
     std::vector<Vector> directions;
     if (selection_.norm != Norm::two) {
-      const Map<double>& f = *made_.at({job.part, 1}).witness;
+      const Map<double>& f = *maps_.pair(job.part, 1).witness;
       for (Index i = 0; i < count; ++i) {
         const Matrix x = job.x->middleRows(i * n, n);
         const OperatorPtr<double> j = f.linearize(x);
@@ -288,7 +271,7 @@ class Measuring final {
       }
       return directions.front();
     }
-    const MadeMaps& made = made_.at({job.part, count});
+    const Maps::Pair& made = maps_.pair(job.part, count);
     MeasureOptions solver = o_.solver;
     solver.sequences = count;
     solver.common_shift = common_shift_of(*made.search);
@@ -355,12 +338,6 @@ class Measuring final {
   Certificates certificates_;
   Records& records_;
   Progress progress_;
-  struct MadeMaps {
-    MapPtr<float> search;
-    MapPtr<double> witness;
-  };
-  std::map<std::pair<Part, Index>, MadeMaps> made_;  // by part and sequences
-  std::optional<Index> layer_made_;
   std::mutex writing_, showing_;
   std::atomic<Index> done_ = 0;
   bool all_done_ = true;  // the budget left nothing out

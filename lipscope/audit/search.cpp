@@ -47,8 +47,7 @@ class Searching final {
       : o_(std::move(request)),
         subject_(load_subject(o_.source)),
         selection_(select(o_.selection, o_.source, subject_)),
-        lengths_(parse_lengths(o_.source.lengths.empty() ? "128"
-                                                         : o_.source.lengths)),
+        lengths_(lengths_of(o_.source)),
         maps_(subject_, selection_, o_.threads, 0),
         records_(records),
         progress_(watch, total()) {

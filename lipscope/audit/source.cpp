@@ -90,4 +90,8 @@ std::vector<Index> parse_lengths(const std::string& text) {
   return lengths;
 }
 
+std::vector<Index> lengths_of(const SourceOptions& o) {
+  return parse_lengths(o.lengths.empty() ? "128" : o.lengths);
+}
+
 }  // namespace lipscope::audit

@@ -34,6 +34,9 @@ struct SourceOptions {
 /// "a:b:s" (b left out), "a:b", or "a,b,c", as positive integers.
 std::vector<Index> parse_lengths(const std::string& text);
 
+/// Those of a source; 128 where it says none.
+std::vector<Index> lengths_of(const SourceOptions& options);
+
 /// "auto" is dot: what a layer by itself has.
 Kind parse_kind(const std::string& name);
 
