@@ -111,6 +111,7 @@ constinit const AttentionKind cosine_kind{
     .kind = Kind::cosine,
     .name = "cosine",
     .lipschitz = true,
+    .scaled = true,
     .values_as_they_are = false,  // they are normalised after their bias
     .f32 = features_of_cosine<float>(),
     .f64 = features_of_cosine<double>(),

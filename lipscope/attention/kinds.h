@@ -50,6 +50,7 @@ struct AttentionKind {
   bool tied = false;             ///< keys are the queries: there is no W_K
   bool lipschitz = false;        ///< the Jacobian is bounded over all inputs
   bool query_over_root = false;  ///< q is divided by √k
+  bool scaled = false;  ///< by τ, ν and ε of AttentionOptions::cosine
   /// Features of v are v, so that v + b adds b to each weight's share.
   bool values_as_they_are = true;
   ShiftEffect shift = ShiftEffect::unknown;

@@ -1,5 +1,6 @@
 #include "lipscope/audit/new_record.h"
 
+#include "lipscope/attention/kinds.h"
 #include "lipscope/record/config_fingerprint.h"
 
 namespace lipscope::audit {
@@ -12,7 +13,7 @@ void set_weights(const Subject& subject, const Selection& s,
     parameters["config_sha256"] = fingerprint(subject.model->config);
   else
     parameters["num_heads"] = subject.heads();
-  if (s.kind == Kind::cosine)
+  if (kind_of(s.kind).scaled)
     parameters.update({{"tau", s.cosine.tau},
                        {"nu", s.cosine.nu},
                        {"epsilon", s.cosine.epsilon}});

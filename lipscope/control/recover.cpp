@@ -30,7 +30,7 @@ ResidualModel::ResidualModel(const Model& model, Index n, int threads) {
   for (Index l = 0; l < model.config.layers; ++l) {
     const LayerWeights layer = load_layer(model, l);
     std::optional<double> attention;
-    if (layer.kind == Kind::l2)
+    if (kind_bounds(layer.kind).inf)
       if (const std::optional<Bound> bound =
               best_bound(attention_bounds(layer, true, {}, n, {}), Norm::inf))
         attention = bound->value;

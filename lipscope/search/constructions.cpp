@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "lipscope/attention/head_weights.h"
+#include "lipscope/attention/kinds.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/core/symmetric_eigen.h"
@@ -169,9 +170,10 @@ class Maker final {
                              ? region_.radius
                              : natural_radius(weights_, options_, region_, n_);
       const Vector u = d.most >= -d.least ? d.u_most : d.u_least;
-      if (n_ >= 2 && options_.kind != Kind::l2) add_two_atoms(one, d, rho);
-      if (options_.kind != Kind::l2) add_balanced(one, d, rho);
-      if (options_.kind == Kind::l2 && d.most > 0.0) add_kim(one, d);
+      const bool tied = kind_of(options_.kind).tied;
+      if (n_ >= 2 && !tied) add_two_atoms(one, d, rho);
+      if (!tied) add_balanced(one, d, rho);
+      if (tied && d.most > 0.0) add_kim(one, d);
       Matrix ties = (rho * u).transpose().replicate(n_, 1);
       add("repeated", ties);
       for (Index i = 1; i < n_; i += 2) ties.row(i) *= -1.0;

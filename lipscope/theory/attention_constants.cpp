@@ -13,10 +13,8 @@ namespace lipscope {
 AttentionConstants::AttentionConstants(const AttentionWeights& weights,
                                        Kind kind, Mask mask)
     : kind_(kind), mask_(mask) {
-  require(kind == Kind::dot || kind == Kind::l2 || kind == Kind::l2_untied,
-          "attention constants: {} attention", name_of(kind));
   require_sound(weights, kind);
-  if (kind == Kind::l2_untied) return;
+  if (name().empty()) return;
   layer_ = layer_heads(weights, {}, true);
   std::vector<L2HeadNorms> norms;
   for (const HeadWeights& h : layer_.heads)
@@ -37,7 +35,7 @@ AttentionConstants::AttentionConstants(const AttentionWeights& weights,
 
 std::optional<AttentionGain> AttentionConstants::over(Index n,
                                                       double radius) const {
-  if (kind_ == Kind::l2_untied) return std::nullopt;
+  if (name().empty()) return std::nullopt;
   if (kind_ == Kind::l2) {
     const Magnitude row = l2_row_sums(kim21_phi_inverse(n), 1);
     return AttentionGain{l2_kernel(n, mask_) * l2_path_, row * l2_token_,

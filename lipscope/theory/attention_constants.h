@@ -29,10 +29,10 @@ struct AttentionGain {
 ///              its notation, (Σ_hΣ_jP^h_ij|dy^h_j|²)^½ ≤ ‖dX W_Q k^{-1/4}‖_F
 ///              for the heads side by side, in place of max_j|dy^h_j| for
 ///              each.)
-///   l2-untied  nothing is proved
+///   others     nothing is proved
 class AttentionConstants {
  public:
-  /// Dot, l2 or l2-untied attention after its output projection, without RoPE.
+  /// Attention after its output projection, without RoPE.
   AttentionConstants(const AttentionWeights& weights, Kind kind, Mask mask);
 
   /// Over sequences of n tokens of norm at most `radius`; nothing where nothing

@@ -7,13 +7,14 @@
 #include "lipscope/core/errors.h"
 #include "lipscope/core/gemm.h"
 #include "lipscope/core/rounding.h"
+#include "lipscope/theory/bounds.h"
 #include "lipscope/theory/head_norms.h"
 
 namespace lipscope {
 
 LayerParts layer_parts(const AttentionWeights& weights,
                        const AttentionOptions& options) {
-  require(options.kind == Kind::dot,
+  require(kind_bounds(options.kind).at_input,
           "certificate: {} attention has no local certificates",
           name_of(options.kind));
   require(!options.rope_theta,

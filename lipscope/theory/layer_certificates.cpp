@@ -72,7 +72,8 @@ LayerCertificates::LayerCertificates(const LayerWeights& layer, MapName map,
   require(map != MapName::model, "certificate: a model is no map of one layer");
   require(options.sequences == 1, "certificate: {} sequences, it takes one",
           options.sequences);
-  if (options.kind.value_or(layer.kind) == Kind::dot && !layer.rope_theta)
+  if (kind_bounds(options.kind.value_or(layer.kind)).at_input &&
+      !layer.rope_theta)
     made_->local.emplace(
         made_->layer.attention,
         attention_options(layer, made_->project(), made_->options));

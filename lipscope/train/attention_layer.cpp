@@ -3,7 +3,6 @@
 #include <cmath>
 #include <utility>
 
-#include "lipscope/attention/l2.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/gemm.h"
 #include "lipscope/train/linear_layer.h"
@@ -15,8 +14,7 @@ AttentionLayer<Real>::AttentionLayer(Layout& layout, const std::string& name,
                                      AttentionShape shape)
     : shape_(shape) {
   const Index d = shape.width;
-  require(shape.kind == Kind::dot || shape.kind == Kind::l2 ||
-              shape.kind == Kind::l2_untied,
+  require(kind().shares() && !kind().template features<Real>().reads_raw,
           "attention layer: {} does not learn here", name_of(shape.kind));
   require(!shape.contractive || tied(),
           "attention layer: only l2 has a bound to be divided by");
@@ -49,10 +47,10 @@ HeadFeatures<Real> AttentionLayer<Real>::features(Index sequence, Index h,
   const auto part = [&](Index which) {
     return projected_.block(sequence * length, which * d + h * k, length, k);
   };
-  if (tied()) return l2_features<Real>({part(0), part(0), part(0)});
-  if (shape_.kind == Kind::l2_untied)
-    return l2_features<Real>({part(0), part(1), part(2)});
-  return {part(0) / std::sqrt(static_cast<Real>(k)), part(1), part(2)};
+  HeadFeatures<Real> raw{part(0), part(tied() ? 0 : 1), part(tied() ? 0 : 2)};
+  if (kind().query_over_root) raw.q /= std::sqrt(static_cast<Real>(k));
+  const KindFeatures<Real>& how = kind().template features<Real>();
+  return how.make ? how.make(raw, {}) : raw;
 }
 
 template <class Real>
@@ -106,19 +104,21 @@ const MatrixOf<Real>& AttentionLayer<Real>::backward(
     };
     const ConstView<Real> gz = view(std::as_const(gmixed_), place(0));
     const TiledHead<Real>& head = *heads_[i];
-    if (shape_.kind == Kind::dot) {
-      // q = x W_Q/√k
+    const KindFeatures<Real>& how = kind().template features<Real>();
+    if (!how.make) {  // they are the projections
       View<Real> gq = view(gprojected_, place(0));
       head.cotangent(
           gz, {gq, view(gprojected_, place(1)), view(gprojected_, place(2))});
-      gq /= std::sqrt(static_cast<Real>(k));
+      if (kind().query_over_root) gq /= std::sqrt(static_cast<Real>(k));
       return;
     }
-    HeadFeatures<Real> g{MatrixOf<Real>(pass.length, k + 1),
-                         MatrixOf<Real>(pass.length, k + 1),
-                         MatrixOf<Real>(pass.length, k)};
+    const HeadFeatures<Real>& at = head.at();
+    HeadFeatures<Real> g{MatrixOf<Real>(pass.length, at.q.cols()),
+                         MatrixOf<Real>(pass.length, at.k.cols()),
+                         MatrixOf<Real>(pass.length, at.v.cols())};
     head.cotangent(gz, view(g));
-    const HeadFeatures<Real> raw = l2_features_cotangent(head.at(), g);
+    HeadFeatures<Real> raw = how.cotangent({}, at, g, {});
+    if (kind().query_over_root) raw.q /= std::sqrt(static_cast<Real>(k));
     if (tied()) {  // q, k and v are all x W_Q
       view(gprojected_, place(0)) = raw.q + raw.k + raw.v;
     } else {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lipscope/attention/kinds.h"
 #include "lipscope/attention/tiled_head.h"
 #include "lipscope/model/contraction.h"
 #include "lipscope/train/layout.h"
@@ -12,7 +13,7 @@
 namespace lipscope {
 
 struct AttentionShape {
-  Kind kind = Kind::dot;     ///< dot, l2 or l2_untied
+  Kind kind = Kind::dot;     ///< any that AttentionLayer can learn
   bool contractive = false;  ///< l2 only: divided by its Lip_inf bound,
   double contraction = 1.0;  ///< and multiplied with this
   Index width = 0, heads = 1;
@@ -27,6 +28,9 @@ struct AttentionShape {
 ///                   q = x W_Q,  U_h = M_h W_O,h,  M_h = W_Q,hᵀ W_V,h/√k
 ///   contractive     the same with cU/c(W) in place of U, c the contraction
 ///                   and c(W) as in model/contraction.h
+///
+/// It can learn every kind whose weights are a softmax and whose derivatives do
+/// not read the projections (attention/kinds.h).
 ///
 /// A tied layer multiplies the tokens with two matrices, where the others have
 /// four: what W_V and W_O do to them is one [d×d] product of weights.
@@ -54,7 +58,8 @@ class AttentionLayer {
   const AttentionShape& shape() const { return shape_; }
 
  private:
-  bool tied() const { return shape_.kind == Kind::l2; }
+  const AttentionKind& kind() const { return kind_of(shape_.kind); }
+  bool tied() const { return kind().tied; }
   Index head_width() const { return shape_.width / shape_.heads; }
   ConstL2Views<Real> l2_views(const VectorOf<Real>& weights) const;
   HeadFeatures<Real> features(Index sequence, Index h, Index length) const;

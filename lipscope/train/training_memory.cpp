@@ -1,5 +1,6 @@
 #include "lipscope/train/training_memory.h"
 
+#include "lipscope/attention/kinds.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/memory.h"
 
@@ -21,7 +22,7 @@ std::string shape_of(const LanguageModelConfig& c) {
 double learnt_numbers(const LanguageModelConfig& c) {
   const double d = real(c.width);
   const bool lstm = c.mixer == Mixer::lstm;
-  const bool tied = c.mixer == Mixer::l2 || c.mixer == Mixer::contractive_l2;
+  const bool tied = !lstm && kind_of(attention_kind(c.mixer)).tied;
   // the LSTM: four gates, each from the input and from the state
   const double layer =
       lstm ? 8 * d * d : (tied ? 3 : 4) * d * d + 2 * d * real(c.hidden);
