@@ -6,7 +6,6 @@
 #include "lipscope/control/attack.h"
 #include "lipscope/control/certify.h"
 #include "lipscope/control/deviation.h"
-#include "lipscope/control/stack_map.h"
 
 namespace lipscope {
 

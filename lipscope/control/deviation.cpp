@@ -80,21 +80,22 @@ struct Deviation::Layer {
   MlpNorms mlp_norms;
   MapPtr<double> attention, mlp;
 
-  Layer(const LayerWeights& w, Kind kind)
+  explicit Layer(const LayerWeights& w)
       : place(w.norm),
         attention_norm(w.attention_norm),
         mlp_norm(w.mlp_norm),
-        constants(w.attention, kind, Mask::causal),
+        constants(w.attention, w.kind, Mask::causal),
         mlp_norms(lipscope::mlp_norms(w.mlp)),
-        attention(layer_map<double>(
-            w, MapName::attn,
-            {.kind = kind, .mask = Mask::causal, .threads = 1})),
+        attention(layer_map<double>(w, MapName::attn, {.threads = 1})),
         mlp(std::make_unique<Mlp<double>>(w.mlp, 1)) {}
 };
 
 Deviation::Deviation(const Stack& stack) : last_norm_(stack.last_norm) {
-  for (const LayerWeights& w : stack.layers)
-    layers_.emplace_back(w, stack.kind);
+  for (const LayerWeights& w : stack.layers) {
+    require(w.mask == Mask::causal && !w.rope_theta && w.mlp.gate.size() == 0,
+            "deviation: no causal mask, or rotary positions or a gated MLP");
+    layers_.emplace_back(w);
+  }
 }
 Deviation::~Deviation() = default;
 Deviation::Deviation(Deviation&&) noexcept = default;

@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "lipscope/theory/stack_constant.h"
+#include "lipscope/model/stack.h"
+#include "lipscope/theory/magnitude.h"
 
 namespace lipscope {
 
@@ -39,6 +40,7 @@ struct StatesAlong {
 /// them bounds the change.
 class Deviation {
  public:
+  /// Of a stack without rotary positions and gated MLPs.
   explicit Deviation(const Stack& stack);
   ~Deviation();
   Deviation(Deviation&&) noexcept;

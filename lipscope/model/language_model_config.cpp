@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/io/text_file.h"
 #include "lipscope/model/config_reader.h"
 
 namespace lipscope {
@@ -119,6 +120,14 @@ LanguageModelConfig parse_language_model_config(std::string_view text,
     throw InputError(fmt::format("{}: {}", where, wrong.what()));
   }
   return c;
+}
+
+std::optional<LanguageModelConfig> read_language_model_config(
+    const std::filesystem::path& path) {
+  const std::string text = read_text_file(path, largest_config);
+  if (ConfigReader(text, path.string()).needed_text("model_type") != "lipscope")
+    return std::nullopt;
+  return parse_language_model_config(text, path.string());
 }
 
 }  // namespace lipscope

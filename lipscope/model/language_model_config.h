@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -56,5 +57,10 @@ void require_sound(const LanguageModelConfig& config);
 /// range. Of "characters" only the number is read (see text/vocabulary.h).
 LanguageModelConfig parse_language_model_config(std::string_view text,
                                                 const std::string& where);
+
+/// The same of a file; nothing where its model_type says that somebody else
+/// made the folder.
+std::optional<LanguageModelConfig> read_language_model_config(
+    const std::filesystem::path& path);
 
 }  // namespace lipscope

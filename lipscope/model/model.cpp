@@ -79,6 +79,15 @@ void require_complete(const Model& model) {
   refuse_missing(model, missing_tensors(model), "a pass from tokens");
 }
 
+void require_next_token(const Model& model) {
+  if (model.config.mask() == Mask::causal) return;
+  throw InputError(fmt::format(
+      "{}: a {} model does not predict the next token; {}, {} and what "
+      "lipscope train makes do",
+      model.parameters.source(), name_of(model.config.architecture),
+      name_of(Architecture::gpt2), name_of(Architecture::llama)));
+}
+
 void require_tensors(const Model& model, const std::vector<Module>& modules,
                      const std::string& purpose) {
   refuse_missing(model, missing_of(model, modules), purpose);

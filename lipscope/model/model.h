@@ -34,6 +34,10 @@ std::vector<std::string> missing_tensors(const Model& model);
 /// no h.*.mlp.c_fc.weight; a pass from tokens needs them".
 void require_complete(const Model& model);
 
+/// InputError unless the model predicts the next token: its mask is causal and
+/// it has a language-model head that this program reads, which BERT does not.
+void require_next_token(const Model& model);
+
 /// InputError with the tensors of these modules that are missing, and with what
 /// needs them, unless none is.
 void require_tensors(const Model& model, const std::vector<Module>& modules,

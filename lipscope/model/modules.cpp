@@ -176,4 +176,20 @@ std::vector<Module> modules_of(const OuterModules& m) {
   return all;
 }
 
+double parameter_count(const ModelConfig& config) {
+  const auto numbers = [](const std::vector<Module>& modules) {
+    double sum = 0.0;
+    for (const Module& m : modules) {
+      const auto in = static_cast<double>(m.in);
+      const auto out = static_cast<double>(m.out);
+      sum += m.stored == Module::Stored::vector ? out : in * out;
+      if (m.bias) sum += out;
+    }
+    return sum;
+  };
+  return numbers(modules_of(outer_modules(config))) +
+         static_cast<double>(config.layers) *
+             numbers(modules_of(layer_modules(config, "*")));
+}
+
 }  // namespace lipscope

@@ -50,6 +50,10 @@ LayerModules layer_modules(const ModelConfig& config, Index layer);
 /// With `label` where the names have the layer's number: "*" for any.
 LayerModules layer_modules(const ModelConfig& config, const std::string& label);
 
+/// Numbers in all tensors of a model. A double, as no count of them overflows
+/// it.
+double parameter_count(const ModelConfig& config);
+
 /// All of them, in the order of the model.
 std::vector<Module> modules_of(const LayerModules& layer);
 std::vector<Module> modules_of(const OuterModules& outer);

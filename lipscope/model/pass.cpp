@@ -90,23 +90,46 @@ HiddenStates<Real> ForwardPass<Real>::operator()(const std::vector<Index>& ids,
   return states;
 }
 
+namespace {
+
+// its weight is stored [d×vocabulary], or [vocabulary×d] as a table of tokens
+struct Head {
+  Module module;
+  bool by_words;
+};
+
+Head head_of(const Model& model) {
+  if (model.config.architecture == Architecture::bert)
+    throw InputError(
+        fmt::format("{}: BERT's language-model head is not supported",
+                    model.parameters.source()));
+  const OuterModules m = outer_modules(model.config);
+  const Head head{m.head ? *m.head : m.tokens,
+                  !m.head || m.head->stored == Module::Stored::out_in};
+  require_tensors(model, {head.module}, "the language-model head");
+  return head;
+}
+
+}  // namespace
+
+Matrix load_head(const Model& model) {
+  const Head head = head_of(model);
+  Matrix w = model.parameters.matrix(weight_of(head.module));
+  if (head.by_words) return w.transpose();
+  return w;
+}
+
 template <class Real>
 MatrixOf<Real> logits(const Model& model, const MatrixOf<Real>& last,
                       int threads) {
   const ModelConfig& c = model.config;
-  if (c.architecture == Architecture::bert)
-    throw InputError(
-        fmt::format("{}: BERT's language-model head is not supported",
-                    model.parameters.source()));
-  const OuterModules m = outer_modules(c);
-  const Module& head = m.head ? *m.head : m.tokens;
-  require_tensors(model, {head}, "the language-model head");
+  const Head head = head_of(model);
   require(last.cols() == c.width, "logits: states of {} features, not {}",
           last.cols(), c.width);
 
-  if (head.stored == Module::Stored::in_out && m.head) {
+  if (!head.by_words) {
     const MatrixOf<Real> w =
-        model.parameters.rows<Real>(weight_of(head), 0, c.width);
+        model.parameters.rows<Real>(weight_of(head.module), 0, c.width);
     return product(as_is(last), as_is(w), threads);
   }
   // a few thousand words at a time: the table may be larger than the model
@@ -115,7 +138,7 @@ MatrixOf<Real> logits(const Model& model, const MatrixOf<Real>& last,
   for (Index word = 0; word < c.vocabulary; word += piece) {
     const Index words = std::min(piece, c.vocabulary - word);
     const MatrixOf<Real> rows =
-        model.parameters.rows<Real>(weight_of(head), word, words);
+        model.parameters.rows<Real>(weight_of(head.module), word, words);
     product_into(as_is(last), transposed(rows),
                  view(out, Rectangle{0, word, last.rows(), words}), threads);
   }

@@ -65,6 +65,10 @@ class ForwardPass {
   MapPtr<Real> final_norm_;
 };
 
+/// The language-model head [d×vocabulary], in f64. InputError for BERT, whose
+/// head this program does not have.
+Matrix load_head(const Model& model);
+
 /// The language-model head on last hidden states [m×d] → [m×vocabulary].
 /// InputError for BERT, whose head this program does not have.
 template <class Real>

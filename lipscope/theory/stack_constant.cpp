@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "lipscope/attention/kinds.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/theory/layer_bounds.h"
 #include "lipscope/theory/mlp_bound.h"
@@ -108,19 +109,19 @@ class Product {
   std::optional<Bound> attention_bound(const LayerWeights& layer,
                                        Index number) {
     BoundSetting setting{
-        .kind = stack_.kind, .mask = Mask::causal, .n = stack_.context};
-    if (stack_.kind == Kind::l2_untied)
-      return nothing(number, "untied L2 attention has no bound here");
-    require(stack_.kind == Kind::dot || stack_.kind == Kind::l2,
-            "stack_constant: {} attention", name_of(stack_.kind));
-    if (stack_.kind == Kind::dot) {
+        .kind = layer.kind, .mask = Mask::causal, .n = stack_.context};
+    if (!kind_bounds(layer.kind).add)
+      return nothing(number, fmt::format("{} attention has no bound here",
+                                         name_of(layer.kind)));
+    if (kind_bounds(layer.kind).over_ball) {
       std::optional<TokenSet> read = tokens_;
       if (layer.pre_norm() && is_there(layer.attention_norm))
         read = behind(layer.attention_norm);
       if (!read)
-        return nothing(number,
-                       "dot-product attention with no norm ahead of it has a "
-                       "bound over a ball of given radius only");
+        return nothing(
+            number, fmt::format("{} attention with no norm ahead of it has a "
+                                "bound over a ball of given radius only",
+                                name_of(layer.kind)));
       if (!std::isfinite(read->radius))
         return nothing(number, "tokens may be longer than a double can say");
       setting.radius = read->radius;
@@ -130,7 +131,7 @@ class Product {
     return best_bound(bounds(layer.attention, setting), Norm::two);
   }
 
-  std::optional<Bound> nothing(Index number, const char* why) {
+  std::optional<Bound> nothing(Index number, const std::string& why) {
     found_.unbounded = fmt::format("layer {}, attention: {}", number, why);
     return {};
   }
@@ -141,7 +142,7 @@ class Product {
 
   // where tokens are after the layer, if that matters and is known
   void follow(const LayerWeights& layer, Magnitude mlp) {
-    if (stack_.kind != Kind::dot || layer.pre_norm()) return;
+    if (!kind_bounds(layer.kind).over_ball || layer.pre_norm()) return;
     if (is_there(layer.mlp_norm)) {
       tokens_ = behind(layer.mlp_norm);
       return;
@@ -167,6 +168,12 @@ StackConstant stack_constant(const Stack& stack, std::optional<double> radius) {
   require(!stack.layers.empty() && stack.context >= 1,
           "stack_constant: {} layers, a context of {}", stack.layers.size(),
           stack.context);
+  for (const LayerWeights& layer : stack.layers)
+    require(layer.mask == Mask::causal && kind_of(layer.kind).shares() &&
+                !layer.rope_theta && layer.mlp.gate.size() == 0,
+            "stack_constant: no causal mask, {} attention, rotary positions or "
+            "a gated MLP",
+            name_of(layer.kind));
   return Product(stack, radius).run();
 }
 

@@ -4,23 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "lipscope/model/layer.h"
+#include "lipscope/model/stack.h"
 #include "lipscope/theory/input_set.h"
 #include "lipscope/theory/magnitude.h"
 
 namespace lipscope {
-
-/// The weights of a causal model from the input of layer 0 on, in f64.
-struct Stack {
-  /// Norms without a gain are not there: in all layers, or in none. What an
-  /// attention or an MLP is divided by is in its last matrix. MLPs are not
-  /// gated.
-  std::vector<LayerWeights> layers;
-  Kind kind = Kind::l2;  ///< dot, l2 or l2_untied
-  Index context = 1;     ///< tokens at most
-  std::optional<NormWeights> last_norm = {};
-  Matrix head = {};  ///< logits = x W [d×V]; empty: none
-};
 
 /// One factor of a constant.
 struct StackPart {
@@ -47,9 +35,9 @@ struct StackConstant {
 /// a pre-norm model, of L_norm(1 + L_attention) L_norm(1 + L_mlp) otherwise,
 /// and of the last norm; times ‖W_head‖ for the logits.
 ///
-///   attention  the smallest of theory/bounds.h. Tied L2 has one everywhere;
-///              dot-product over what the norm layer ahead of it lets through,
-///              or else over a ball; untied L2 has none
+///   attention  the smallest of theory/bounds.h, over all inputs where a kind
+///              has one there, else over what the norm layer ahead lets
+///              through, else over a ball; l2-untied has none
 ///   mlp        ‖W_up‖ L_act ‖W_down‖
 ///   norm       max|γ|/√ε
 ///
@@ -58,6 +46,9 @@ struct StackConstant {
 /// attention moves a token by a mean of tokens times W_V W_O, so that |x +
 /// f(x)| ≤ R(1 + ‖W_V W_O‖) + |f(0)|, and the MLP by at most L_mlp R +
 /// |mlp(0)|.
+///
+/// Throws std::invalid_argument for weights of attention that do not sum to
+/// one, rotary positions and gated MLPs.
 StackConstant stack_constant(const Stack& stack,
                              std::optional<double> radius = {});
 

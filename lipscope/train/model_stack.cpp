@@ -44,7 +44,6 @@ Stack stack_of(const LanguageModel<Real>& model,
   Stack stack{.context = c.context, .head = read.matrix("lm_head.weight")};
   for (const AttentionLayer<Real>* attention : model.attention()) {
     const std::string name = fmt::format("h.{}.", stack.layers.size());
-    stack.kind = attention->shape().kind;
     LayerWeights layer{.attention = attention->exported(weights),
                        .mlp = {.up = read.matrix(name + "mlp.up.weight"),
                                .down = read.matrix(name + "mlp.down.weight"),
@@ -53,7 +52,7 @@ Stack stack_of(const LanguageModel<Real>& model,
                                .activation = c.activation},
                        .norm = c.norm,
                        .mask = Mask::causal,
-                       .kind = stack.kind};
+                       .kind = attention->shape().kind};
     if (c.contraction) {
       const MlpWeights& mlp = layer.mlp;
       layer.mlp.down *=

@@ -16,6 +16,7 @@
 #include "lipscope/theory/l2_kernel.h"
 #include "lipscope/theory/mlp_bound.h"
 #include "lipscope/theory/norms.h"
+#include "lipscope/theory/stack_constant.h"
 #include "lipscope/train/model_stack.h"
 
 namespace lipscope {

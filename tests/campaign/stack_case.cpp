@@ -11,7 +11,7 @@
 #include "lipscope/control/attack.h"
 #include "lipscope/control/certify.h"
 #include "lipscope/control/deviation.h"
-#include "lipscope/control/stack_map.h"
+#include "lipscope/theory/stack_constant.h"
 #include "tests/campaign/case.h"
 #include "tests/campaign/draw.h"
 #include "tests/campaign/measured.h"
@@ -56,7 +56,8 @@ struct Problem {
   Claim carried(const Matrix& x) const {
     const auto gain = deviation->gain(deviation->at(x), x.rows(), r);
     const double allowed = gain ? gain->value() : INFINITY;
-    return {"deviation gain, " + name_of(stack.kind), largest_move(x), allowed};
+    return {"deviation gain, " + name_of(stack.kind()), largest_move(x),
+            allowed};
   }
 
   Claim radius(const Matrix& x) const {
@@ -66,7 +67,7 @@ struct Problem {
         [&](double size) { return deviation->gain(states, x.rows(), size); });
     const auto found =
         attack(*map, stack.head, x, {.targets = 2, .iterations = 8});
-    return {"certified_radius, " + name_of(stack.kind), proved.radius,
+    return {"certified_radius, " + name_of(stack.kind()), proved.radius,
             found ? found->distance : INFINITY};
   }
 
@@ -80,7 +81,7 @@ struct Problem {
     if (constant) {
       if (wanted())
         all.push_back(
-            {"stack_constant, " + name_of(stack.kind),
+            {"stack_constant, " + name_of(stack.kind()),
              two_norm(materialize(*map->linearize(x)), only.has_value()),
              *constant});
       ++number;
@@ -100,7 +101,7 @@ Case stack_case(Dice dice) {
   constexpr NormPlace places[] = {NormPlace::pre, NormPlace::post,
                                   NormPlace::none};
   const NormPlace place = places[dice.pick(3)];
-  p->stack = {.kind = kind, .context = n};
+  p->stack = {.context = n};
   const Index layers = 1 + dice.pick(2);
   for (Index l = 0; l < layers; ++l) {
     LayerWeights w;

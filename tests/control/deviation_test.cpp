@@ -22,15 +22,21 @@ NormWeights some_norm(Index d, const Rng& rng) {
 // two layers of two heads, three features, random weights
 Stack some_stack(Kind kind, NormPlace place, std::uint64_t seed) {
   const Index d = 4;
-  Stack stack{.kind = kind, .context = 5};
+  Stack stack{.context = 5};
   for (std::uint64_t l = 0; l < 2; ++l) {
     const Rng rng = Rng(seed).split(l);
-    LayerWeights w;
+    LayerWeights w{.kind = kind};
     w.attention.heads = 2;
     w.attention.query = 0.6 * gaussian(d, d, rng.split(0));
     if (kind != Kind::l2) w.attention.key = 0.6 * gaussian(d, d, rng.split(1));
     w.attention.value = 0.6 * gaussian(d, d, rng.split(2));
     w.attention.output = 0.6 * gaussian(d, d, rng.split(3));
+    if (kind == Kind::dot) {  // as GPT-2 has them
+      w.attention.query_bias = flatten(gaussian(1, d, rng.split(10)));
+      w.attention.key_bias = flatten(gaussian(1, d, rng.split(11)));
+      w.attention.value_bias = flatten(gaussian(1, d, rng.split(12)));
+      w.attention.output_bias = flatten(gaussian(1, d, rng.split(13)));
+    }
     w.mlp = {.up = 0.5 * gaussian(d, 6, rng.split(4)),
              .down = 0.5 * gaussian(6, d, rng.split(5)),
              .up_bias = flatten(gaussian(1, 6, rng.split(6)))};

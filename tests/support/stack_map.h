@@ -1,7 +1,7 @@
 #pragma once
 
-#include "lipscope/control/stack_map.h"
 #include "lipscope/core/gemm.h"
+#include "lipscope/model/stack.h"
 #include "lipscope/operators/compose.h"
 
 namespace lipscope::test {
@@ -59,6 +59,7 @@ inline LayerWeights scalar_layer(const ScalarLayer& of) {
            .activation = Activation::relu};
   w.norm = NormPlace::none;
   w.mask = Mask::causal;
+  w.kind = Kind::l2;
   return w;
 }
 

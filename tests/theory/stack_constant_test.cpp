@@ -75,6 +75,7 @@ TEST(StackConstant, TakesTheNormsWhereTheyStand) {
 
 TEST(StackConstant, OfDotProductsFollowsTheTokensThroughTheBall) {
   LayerWeights layer = one_by_one();
+  layer.kind = Kind::dot;
   layer.attention.query = layer.attention.key = scalar(1);
   layer.attention.value = scalar(0.5);
   layer.attention.output = scalar(1);
@@ -83,7 +84,7 @@ TEST(StackConstant, OfDotProductsFollowsTheTokensThroughTheBall) {
                .up_bias = Vector::Constant(1, 2),
                .down_bias = Vector::Constant(1, -0.9),
                .activation = Activation::relu};
-  const Stack s{.layers = {layer, layer}, .kind = Kind::dot, .context = 2};
+  const Stack s{.layers = {layer, layer}, .context = 2};
   const StackConstant none = stack_constant(s);
   EXPECT_FALSE(none.hidden);
   EXPECT_FALSE(none.logits);
@@ -106,10 +107,11 @@ TEST(StackConstant, OfDotProductsFollowsTheTokensThroughTheBall) {
 
 TEST(StackConstant, OfDotProductsBehindNormsNeedsNoBallButAtTheStart) {
   LayerWeights layer = one_by_one();
+  layer.kind = Kind::dot;
   layer.attention.key = scalar(1);
   layer.attention_norm = layer.mlp_norm = norm(1);
   layer.norm = NormPlace::post;
-  Stack s{.layers = {layer, layer}, .kind = Kind::dot, .context = 3};
+  Stack s{.layers = {layer, layer}, .context = 3};
   EXPECT_FALSE(stack_constant(s).hidden);
   const StackConstant post = stack_constant(s, 2.0);
   EXPECT_EQ(post.scope, InputSet::ball(2.0));
@@ -124,10 +126,19 @@ TEST(StackConstant, OfDotProductsBehindNormsNeedsNoBallButAtTheStart) {
 
 TEST(StackConstant, OfUntiedL2IsNotThere) {
   LayerWeights layer = one_by_one();
+  layer.kind = Kind::l2_untied;
   layer.attention.key = scalar(1);
-  const Stack s{.layers = {layer}, .kind = Kind::l2_untied, .context = 3};
+  const Stack s{.layers = {layer}, .context = 3};
   EXPECT_FALSE(stack_constant(s, 1.0).hidden);
   EXPECT_NE(stack_constant(s, 1.0).unbounded.find("untied"), std::string::npos);
+}
+
+TEST(StackConstant, RefusesWhatItIsNotProvedFor) {
+  LayerWeights gated = one_by_one(), rotated = one_by_one();
+  gated.mlp.gate = scalar(1);
+  rotated.rope_theta = 1e4;
+  for (const LayerWeights& layer : {gated, rotated})
+    EXPECT_THROW(stack_constant({.layers = {layer}}), std::invalid_argument);
 }
 
 TEST(StackConstant, GoesOnBeyondADouble) {
@@ -145,10 +156,10 @@ TEST(StackConstant, GoesOnBeyondADouble) {
 Stack random_stack(Kind kind, int norms, std::uint64_t seed) {
   const Rng rng(seed);
   const Index d = 2;
-  Stack s{.kind = kind, .context = 3, .head = gaussian(d, 3, rng.split(1))};
+  Stack s{.context = 3, .head = gaussian(d, 3, rng.split(1))};
   for (std::uint64_t l = 0; l < 2; ++l) {
     const Rng r = rng.split(10 + l);
-    LayerWeights w;
+    LayerWeights w{.mask = Mask::causal, .kind = kind};
     w.attention.heads = 2;
     w.attention.query = gaussian(d, 2, r.split(0));
     if (kind == Kind::dot) w.attention.key = gaussian(d, 2, r.split(1));

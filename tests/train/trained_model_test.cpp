@@ -10,6 +10,7 @@
 #include "lipscope/spectral/dense.h"
 #include "lipscope/text/tokenizer.h"
 #include "lipscope/train/model_folder.h"
+#include "lipscope/train/model_stack.h"
 #include "tests/io/test_files.h"
 #include "tests/train/small_models.h"
 
@@ -77,6 +78,22 @@ TEST(TrainedModel, RunsAsItLearnt) {
         relative((*model_map<double>(model, {.sequences = 2}))(states.layer[0]),
                  states.last),
         1e-13)
+        << name(config);
+  }
+}
+
+TEST(TrainedModel, HasTheStackThatLearnt) {
+  for (const LanguageModelConfig& config : every_model()) {
+    const Trained t(config);
+    const LanguageModel<double> learnt(config);
+    const Stack expected = stack_of(learnt, t.weights.cast<double>());
+    const Stack read = load_stack(load_model(t.folder.path()));
+    EXPECT_EQ(read.context, expected.context) << name(config);
+    EXPECT_EQ(read.kind(), expected.kind()) << name(config);
+    EXPECT_EQ(read.head, expected.head) << name(config);
+    const Matrix x = gaussian(5, config.width, Rng(7));
+    EXPECT_LT(relative((*stack_map(read, 1))(x), (*stack_map(expected, 1))(x)),
+              1e-13)
         << name(config);
   }
 }
