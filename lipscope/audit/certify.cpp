@@ -7,14 +7,15 @@
 
 #include "lipscope/control/certifier.h"
 #include "lipscope/core/errors.h"
+#include "lipscope/core/memory.h"
 #include "lipscope/core/parallel.h"
-#include "lipscope/io/sha256.h"
+#include "lipscope/core/rng.h"
+#include "lipscope/model/pass.h"
 #include "lipscope/record/config_fingerprint.h"
 #include "lipscope/record/evidence.h"
 #include "lipscope/record/fingerprint.h"
-#include "lipscope/train/model_folder.h"
-#include "lipscope/train/model_stack.h"
-#include "lipscope/train/training_memory.h"
+#include "lipscope/text/tokenizer.h"
+#include "lipscope/train/corpus.h"
 
 namespace lipscope::audit {
 namespace {
@@ -27,15 +28,34 @@ struct Place {
   bool known = false;
 };
 
+// A model of the next token whose layers control/deviation.h follows a change
+// through.
+Model certifiable(const std::string& folder) {
+  Model model = load_model(folder);
+  const ModelConfig& c = model.config;
+  require_next_token(model);
+  if (c.architecture == Architecture::llama)
+    throw InputError(fmt::format(
+        "certify {}: a {} model; no radius is proved for rotary positions and "
+        "gated MLPs",
+        folder, name_of(c.architecture)));
+  // all weights, as they are and in the map that is attacked
+  require_memory(2 * sizeof(double) * parameter_count(c),
+                 fmt::format("certify: a model of {} layers of width {}, a "
+                             "context of {}",
+                             c.layers, c.width, c.positions));
+  require_complete(model);
+  return model;
+}
+
 class Certifying final {
  public:
   Certifying(CertifyRequest request, Records& records, const Watch& watch)
       : o_(std::move(request)),
-        description_(read_description(o_.folder)),
-        model_(attention_model(description_.config)),
-        weights_(read_weights(weights_file(), model_.layout()).cast<double>()),
-        stack_(stack_of(model_, weights_)),
-        text_(piece_of(o_.text, description_.vocabulary)),
+        model_(certifiable(o_.folder)),
+        stack_(load_stack(model_)),
+        tokenizer_(load_tokenizer(o_.folder, model_.config.vocabulary)),
+        text_(piece_of(o_.text, tokenizer_)),
         records_(records),
         watch_(watch) {
     records_.open();
@@ -43,10 +63,10 @@ class Certifying final {
 
   Certified run() {
     const Certifier certifier(stack_);
-    const auto all = static_cast<Index>(text_.characters.size()) - 1;
+    const auto all = static_cast<Index>(text_.tokens.size()) - 1;
     const Index count = o_.positions == 0 ? all : std::min(o_.positions, all);
     const std::vector<Batch> windows =
-        all_windows(text_.characters, 1, description_.config.context);
+        all_windows(text_.tokens, 1, model_.config.positions);
     const Record question = question_of_all(certifier);
     announce(question, windows, count);
     const Progress progress(watch_, count);
@@ -58,8 +78,8 @@ class Certifying final {
       if (!std::all_of(places.begin(), places.end(),
                        [](const Place& p) { return p.known; })) {
         const auto sequence = std::make_shared<const Certifier::Sequence>(
-            certifier.sequence(model_.embedded(weights_, window.characters,
-                                               {.length = window.length})));
+            certifier.sequence(embed<double>(
+                model_, {window.characters.begin(), window.characters.end()})));
         for (Place& p : places) {
           p.sequence = sequence;
           set_radii(sequence->x.topRows(p.position + 1), p.record);
@@ -78,7 +98,7 @@ class Certifying final {
 
  private:
   // The questions at the positions of a window, of which `done` came before.
-  // The content of one is what the model read and the character that came next.
+  // The content of one is what the model read and the token that came next.
   std::vector<Place> places_of(const Record& question, const Batch& window,
                                Index done, Index count) {
     std::vector<Place> places(std::min(window.length, count - done));
@@ -116,54 +136,43 @@ class Certifying final {
     records_.count(found, count - found);
   }
 
-  static const LanguageModelConfig& attention_model(
-      const LanguageModelConfig& config) {
-    if (config.mixer == Mixer::lstm)
-      throw InputError(
-          "certify: this model is an LSTM; radii are proved for attention "
-          "(dot, l2, contractive-l2)");
-    require_model_memory(config, sizeof(double), "certify");
-    return config;
-  }
-
-  std::filesystem::path weights_file() const {
-    return std::filesystem::path(o_.folder) / "model.safetensors";
-  }
-
   // what the records of all positions have in common
   Record question_of_all(const Certifier& certifier) const {
     Record r;
     r.command = "certify";
     r.model = o_.folder;
-    r.model_sha256 = sha256_file(weights_file());
+    r.model_sha256 = model_.parameters.sha256();
     r.map = "model";
-    r.kind = name_of(description_.config.mixer);
-    r.mask = "causal";
+    r.kind = model_.config.kind_name();
+    r.mask = name_of(model_.config.mask());
     r.norm = Norm::two;
     r.quantity = Quantity::distance;
     r.lower_is = Evidence::proved;
     r.upper_is = Evidence::found;
-    r.d = description_.config.width;
+    r.d = model_.config.width;
     r.scope = Scope::input;
     r.dtype = NumberFormat::f64;
     r.seed = o_.attack.seed;
-    r.parameters = {
-        {"distance", "nearest change of the prediction"},
-        {"from", "input of layer 0"},
-        {"to", "next character"},
-        {"config_sha256", fingerprint(model_config(description_.config))},
-        {"characters_sha256", fingerprint(description_.vocabulary.pieces())},
-        {"targets", o_.attack.targets},
-        {"restarts", o_.attack.restarts},
-        {"iterations", o_.attack.iterations}};
+    r.parameters = {{"distance", "nearest change of the prediction"},
+                    {"from", "input of layer 0"},
+                    {"to", model_.config.architecture == Architecture::lipscope
+                               ? "next character"
+                               : "next token"},
+                    {"config_sha256", fingerprint(model_.config)},
+                    {"characters_sha256", fingerprint(tokenizer_.pieces())},
+                    {"targets", o_.attack.targets},
+                    {"restarts", o_.attack.restarts},
+                    {"iterations", o_.attack.iterations}};
     if (!certifier.bound().empty())
       r.lower_by = KnownBy::deviation(certifier.bound());
     return r;
   }
 
-  std::string character(Index c) const {
-    return description_.vocabulary.decode(
-        std::vector<int>{static_cast<int>(c)});
+  // a model may have more logits than its tokenizer has pieces
+  std::string piece(Index token) const {
+    return token < tokenizer_.vocabulary_size()
+               ? tokenizer_.piece(static_cast<TokenId>(token))
+               : fmt::format("token {}", token);
   }
 
   void answer(const Certifier& certifier, int next, Place& p) const {
@@ -173,11 +182,11 @@ class Certifying final {
     const Robustness found = certifier.at(*p.sequence, p.position, how);
     const CertifiedRadius& c = found.certified;
     Record& r = p.record;
-    r.details = {{"predicted", character(c.character)},
-                 {"next", character(next)},
+    r.details = {{"predicted", piece(c.character)},
+                 {"next", piece(next)},
                  {"right", c.character == next},
                  {"margin", c.margin},
-                 {"runner_up", character(c.runner_up)}};
+                 {"runner_up", piece(c.runner_up)}};
     if (c.proved) {
       r.lower = c.radius;
       r.details["gain_log10"] = c.gain_log10;
@@ -187,7 +196,7 @@ class Certifying final {
     if (found.attack) {
       set_upper(r, found.attack->distance, Procedure::attack);
       r.steps = found.attack->evaluations;
-      r.details["becomes"] = character(found.attack->character);
+      r.details["becomes"] = piece(found.attack->character);
     }
     r.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
@@ -195,10 +204,9 @@ class Certifying final {
   }
 
   CertifyRequest o_;
-  ModelDescription description_;
-  LanguageModel<double> model_;
-  VectorOf<double> weights_;
+  Model model_;
   Stack stack_;
+  Tokenizer tokenizer_;
   TextPiece text_;
   Records& records_;
   Watch watch_;

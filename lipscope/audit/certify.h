@@ -10,9 +10,9 @@
 
 namespace lipscope::audit {
 
-/// Which predictions of which trained model are asked about.
+/// Which predictions of which model are asked about.
 struct CertifyRequest {
-  std::string folder;  ///< what train made
+  std::string folder;  ///< of the model
   TextPieceOptions text;
   Index positions = 1000;  ///< from the beginning on; 0: all
   AttackOptions attack;
@@ -23,8 +23,11 @@ struct Certified {
   StackConstant constant;  ///< of the whole model
 };
 
-/// How far the input of layer 0 must be moved for a prediction to change: a
-/// record for each position, `lower` proved and `upper` found by an attack.
+/// How far the input of layer 0 must be moved for the prediction of the next
+/// token to change: a record for each position, `lower` proved and `upper`
+/// found by an attack. InputError, by name, for models that do not predict it
+/// (BERT, LSTMs have no attention) and those for which no radius is proved
+/// (Llama).
 Certified certify(const CertifyRequest& request, Records& records,
                   const Watch& watch = {});
 

@@ -42,12 +42,7 @@ TextTokens read_tokens(const SourceOptions& o, const Model& model) {
   if (o.model.empty())
     throw InputError(fmt::format(
         "--text {}: a random model has no tokenizer; give --ids FILE", o.text));
-  const Tokenizer tokenizer = load_tokenizer(o.model);
-  if (tokenizer.vocabulary_size() > vocabulary)
-    throw InputError(fmt::format(
-        "{}: the tokenizer has {} pieces and the model a vocabulary of {}: "
-        "they do not belong together",
-        o.model, tokenizer.vocabulary_size(), vocabulary));
+  const Tokenizer tokenizer = load_tokenizer(o.model, vocabulary);
   const std::string text = read_text_file(o.text);
   try {
     const std::vector<Token> tokens = tokenizer.encode(text);

@@ -4,26 +4,25 @@
 #include <vector>
 
 #include "lipscope/record/record.h"
-#include "lipscope/train/corpus.h"
+#include "lipscope/text/tokenizer.h"
 
 namespace lipscope::audit {
 
-/// A text for a model of characters, or the piece that train makes of it.
+/// A text, or the piece of it that train makes of it.
 struct TextPieceOptions {
   std::string text;  ///< FILE
   std::string piece = "all";
 };
 
-/// Its characters as the model counts them.
+/// Its tokens as the model counts them.
 struct TextPiece {
-  std::vector<int> characters;
-  Index begin = 0;  ///< where the first stands in the whole text
+  std::vector<int> tokens;
+  Index begin = 0;  ///< where the first stands among those of the whole text
 };
 
-/// InputError for a character that the model does not know, and for fewer than
-/// two.
-TextPiece piece_of(const TextPieceOptions& options,
-                   const Vocabulary& vocabulary);
+/// InputError for a text that the tokenizer cannot read, and for fewer than two
+/// tokens.
+TextPiece piece_of(const TextPieceOptions& options, const Tokenizer& tokenizer);
 
 /// The piece as a record names it.
 RecordInput input_of(const TextPieceOptions& options, const TextPiece& piece);

@@ -103,9 +103,10 @@ std::string certified_table(const std::vector<ordered_json>& records,
   const ordered_json& first = records.front();
   const Sides sides = sides_of(records);
   std::string text = fmt::format(
-      "{}: kind {}, mask causal, norm 2, from the input of layer 0 to the next "
-      "character; {} positions of {}\n",
-      cell(first["model"]), cell(first["kind"]), records.size(),
+      "{}: kind {}, mask causal, norm 2, from the input of layer 0 to the {}; "
+      "{} positions of {}\n",
+      cell(first["model"]), cell(first["kind"]),
+      cell(text_of(inside(first, "parameters"), "to")), records.size(),
       cell(text_of(inside(first, "input"), "name")));
   text += constant.logits
               ? fmt::format(
@@ -120,15 +121,15 @@ std::string certified_table(const std::vector<ordered_json>& records,
       "\n" +
       legend({{"proved",
                "no change of the embeddings within this radius changes the "
-               "prediction, however it is spread over the characters; "
+               "prediction, however it is spread over the tokens; "
                "quantiles over the positions"},
               {"attacked at",
                "a change of this size does change it: found, and evaluated in "
                "f64"},
               {"certified",
                "share of the positions whose radius is at least this; 'and "
-               "right': where the prediction is the next character of the "
-               "text as well"},
+               "right': where the prediction is the next token of the text "
+               "as well"},
               {"attacked",
                "share of the positions where a change of at most this size "
                "was found; of the rest nothing is known at this radius"}},

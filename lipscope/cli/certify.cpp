@@ -27,12 +27,13 @@ struct CertifyArguments {
 void declare_certify(CLI::App& app, CertifyArguments& options) {
   audit::CertifyRequest& o = options.request;
   app.description(
-      "How far the input of a trained model can be changed before its "
+      "How far the input of a language model can be changed before its "
       "prediction changes. After\n"
-      "every character of a text the model predicts the next one. The input is "
-      "the embeddings of the\n"
-      "characters so far (the input of layer 0); a change is measured in the "
-      "Frobenius norm.\n\n"
+      "every token of a text the model predicts the next one (what lipscope "
+      "train makes, the next\n"
+      "character). The input is the embeddings of the tokens so far (the input "
+      "of layer 0); a change\n"
+      "is measured in the Frobenius norm.\n\n"
       "  lower  PROVED: no change within this radius changes the prediction; "
       "proved by\n"
       "         constants of the layers at the states of this text\n"
@@ -49,7 +50,8 @@ void declare_certify(CLI::App& app, CertifyArguments& options) {
       "--positions 200 --out dot.jsonl\n"
       "  lipscope certify runs/l2 --text alice.txt --radii 0.01,0.1 --targets "
       "0 --json");
-  app.add_option("DIR", o.folder, "a folder made by lipscope train")
+  app.add_option("DIR", o.folder,
+                 "a folder made by lipscope train, or of GPT-2")
       ->required();
   declare_text_piece(app, o.text);
   app.add_option("--positions", o.positions,
@@ -65,7 +67,7 @@ void declare_certify(CLI::App& app, CertifyArguments& options) {
   const char* group = "Attack";
   app.add_option(
          "--targets", o.attack.targets,
-         "number of other characters tried, the nearest first; 0: no attack")
+         "number of other tokens tried, the nearest first; 0: no attack")
       ->transform(whole_number(0, 100000))
       ->capture_default_str()
       ->group(group);

@@ -1,18 +1,16 @@
-// lipscope eval: how well a trained model predicts a text.
+// lipscope eval: how well a model predicts a text.
 
 #include <fmt/format.h>
 
 #include <numbers>
 
+#include "lipscope/audit/predictor.h"
 #include "lipscope/audit/text_piece.h"
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/shared_options.h"
 #include "lipscope/io/json_text.h"
-#include "lipscope/io/sha256.h"
-#include "lipscope/train/model_folder.h"
-#include "lipscope/train/training_memory.h"
 
 namespace lipscope::cli {
 namespace {
@@ -26,11 +24,14 @@ struct EvalArguments {
 
 void declare_eval(CLI::App& app, EvalArguments& o) {
   app.description(
-      "The loss of a trained model on a text: the mean of -log p(character | "
-      "those before it in\nits window), in nats and in bits.\n\n"
+      "The loss of a language model on a text: the mean of -log p(token | "
+      "those before it in its\nwindow), in nats and in bits. The tokens of "
+      "what "
+      "lipscope train makes are characters.\n\n"
       "  lipscope eval runs/l2 --text shakespeare.txt --split test\n"
       "  lipscope eval runs/l2 --text alice.txt --json");
-  app.add_option("DIR", o.folder, "a folder made by lipscope train")
+  app.add_option("DIR", o.folder,
+                 "a folder made by lipscope train, or of GPT-2 or Llama")
       ->required();
   declare_text_piece(app, o.text);
   app.add_option("--threads", o.threads, "number of threads; 0: all cores")
@@ -40,35 +41,29 @@ void declare_eval(CLI::App& app, EvalArguments& o) {
 }
 
 int run_eval(const EvalArguments& o) {
-  const ModelDescription description = read_description(o.folder);
-  require_model_memory(description.config, sizeof(float), o.folder);
-  LanguageModel<float> model(description.config);
-  const std::filesystem::path file =
-      std::filesystem::path(o.folder) / "model.safetensors";
-  const VectorOf<float> weights = read_weights(file, model.layout());
-  const audit::TextPiece piece =
-      audit::piece_of(o.text, description.vocabulary);
-  const std::vector<int>& text = piece.characters;
-  const double nll = mean_nll(model, weights, text, o.threads);
+  const audit::Predictor model(o.folder, o.threads);
+  const audit::TextPiece piece = audit::piece_of(o.text, model.tokenizer());
+  const double nll = model.mean_nll(piece.tokens);
   const double bits = nll / std::numbers::ln2;
+  const std::string token = model.reads_characters() ? "character" : "token";
   if (o.json)
     print_out(json_line(nlohmann::ordered_json(
         {{"command", "eval"},
          {"model", o.folder},
-         {"model_sha256", sha256_file(file)},
+         {"model_sha256", model.sha256()},
          {"text", o.text.text},
          {"split", o.text.piece},
          {"input", to_json(audit::input_of(o.text, piece))},
-         {"characters", text.size() - 1},
-         {"context", description.config.context},
+         {token + "s", piece.tokens.size() - 1},
+         {"context", model.context()},
          {"nll", nll},
-         {"bpc", bits}})));
+         {model.reads_characters() ? "bpc" : "bits_a_token", bits}})));
   else
     print_text(fmt::format(
-        "{}: {:.4f} nats a character ({:.4f} bits) over {} characters of {} "
-        "({}), in windows of {}\n",
-        o.folder, nll, bits, text.size() - 1, o.text.text, o.text.piece,
-        description.config.context));
+        "{}: {:.4f} nats a {} ({:.4f} bits) over {} {}s of {} ({}), in windows "
+        "of {}\n",
+        o.folder, nll, token, bits, piece.tokens.size() - 1, token, o.text.text,
+        o.text.piece, model.context()));
   return 0;
 }
 

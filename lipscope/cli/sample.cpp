@@ -1,6 +1,4 @@
-// lipscope sample: what a trained model writes.
-
-#include "lipscope/train/sample.h"
+// lipscope sample: what a language model writes.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -8,13 +6,11 @@
 #include <algorithm>
 #include <optional>
 
+#include "lipscope/audit/predictor.h"
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/core/errors.h"
-#include "lipscope/text/utf8.h"
-#include "lipscope/train/model_folder.h"
-#include "lipscope/train/training_memory.h"
 
 namespace lipscope::cli {
 namespace {
@@ -27,21 +23,21 @@ struct SampleArguments {
 
 void declare_sample(CLI::App& app, SampleArguments& o) {
   app.description(
-      "Text that a trained model writes after a prompt, one character at a "
-      "time.\n\n"
+      "Text that a language model writes after a prompt, one token at a time. "
+      "The tokens of what\nlipscope train makes are characters.\n\n"
       "  lipscope sample runs/l2 --prompt 'ROMEO:' --length 300 --temperature "
       "0.8");
-  app.add_option("DIR", o.folder, "a folder made by lipscope train")
+  app.add_option("DIR", o.folder,
+                 "a folder made by lipscope train, or of GPT-2 or Llama")
       ->required();
   app.add_option("--prompt", o.prompt, "the beginning of the text")
       ->default_str(
-          "a new line, or a blank, or the first character that the "
-          "model knows");
-  app.add_option("--length", o.how.length, "characters to write")
+          "a new line, or a blank, or the first token that the model knows");
+  app.add_option("--length", o.how.length, "tokens to write")
       ->transform(whole_number(1, 10'000'000))
       ->capture_default_str();
   app.add_option("--temperature", o.how.temperature,
-                 "below 1: more likely characters; above 1: less likely ones; "
+                 "below 1: more likely tokens; above 1: less likely ones; "
                  "0: always the likeliest")
       ->transform(number_between(0.0, 100.0))
       ->capture_default_str();
@@ -54,29 +50,32 @@ void declare_sample(CLI::App& app, SampleArguments& o) {
 }
 
 // where nothing is said: what most texts begin after, as far as it is known
-std::string usual_prompt(const Vocabulary& vocabulary) {
-  const std::vector<std::string>& known = vocabulary.pieces();
+std::string usual_prompt(const Tokenizer& tokenizer) {
+  const std::vector<std::string>& known = tokenizer.pieces();
   for (const char* usual : {"\n", " "})
     if (std::find(known.begin(), known.end(), usual) != known.end())
       return usual;
   return known.front();  // a model knows one at least
 }
 
+std::vector<TokenId> encoded(const Tokenizer& tokenizer,
+                             const std::string& prompt) {
+  try {
+    return ids_of(tokenizer.encode(prompt));
+  } catch (const InputError& wrong) {
+    throw InputError(fmt::format("--prompt: {}", wrong.what()));
+  }
+}
+
 int run_sample(const SampleArguments& o) {
-  const ModelDescription description = read_description(o.folder);
   if (o.prompt && o.prompt->empty()) throw InputError("--prompt: it is empty");
-  const std::string begin =
-      o.prompt ? *o.prompt : usual_prompt(description.vocabulary);
-  check_utf8(begin);
-  const std::vector<int> prompt =
-      description.vocabulary.encode(begin, "--prompt");
-  require_model_memory(description.config, sizeof(float), o.folder);
-  LanguageModel<float> model(description.config);
-  const VectorOf<float> weights = read_weights(
-      std::filesystem::path(o.folder) / "model.safetensors", model.layout());
+  const audit::Predictor model(o.folder, o.how.threads);
+  const Tokenizer& tokenizer = model.tokenizer();
+  const std::string begin = o.prompt ? *o.prompt : usual_prompt(tokenizer);
   const std::string text =
       begin +
-      description.vocabulary.decode(sample(model, weights, prompt, o.how)) +
+      tokenizer.decode(sample(model.next(), model.context(),
+                              encoded(tokenizer, begin), o.how)) +
       "\n";
   // a file gets every character as it is; a terminal would obey some of them
   if (isatty(STDOUT_FILENO))

@@ -7,6 +7,7 @@
 #include "lipscope/core/errors.h"
 #include "lipscope/core/parallel.h"
 #include "lipscope/experiments/generated_text.h"
+#include "lipscope/train/next_token.h"
 
 namespace lipscope {
 

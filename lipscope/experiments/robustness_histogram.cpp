@@ -8,6 +8,7 @@
 #include "lipscope/experiments/shared_steps.h"
 #include "lipscope/report/median.h"
 #include "lipscope/train/model_stack.h"
+#include "lipscope/train/next_token.h"
 #include "lipscope/train/trainer.h"
 
 namespace lipscope {
@@ -158,10 +159,10 @@ void set_shares(Record& r, const Outcome& outcome, double radius) {
   const double log = std::log10(radius);
   const auto size = static_cast<double>(outcome.proved.size());
   const auto holds = std::count_if(outcome.proved.begin(), outcome.proved.end(),
-                                   [&](double r) { return r >= log; });
+                                   [&](double at) { return at >= log; });
   const auto falls =
       std::count_if(outcome.attacked.begin(), outcome.attacked.end(),
-                    [&](double r) { return r <= log; });
+                    [&](double at) { return at <= log; });
   r.lower = static_cast<double>(holds) / size;
   r.lower_by = Procedure::deviation;
   r.upper = 1.0 - static_cast<double>(falls) / size;

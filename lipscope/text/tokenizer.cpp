@@ -193,4 +193,15 @@ Tokenizer load_tokenizer(const std::filesystem::path& folder) {
       folder.string()));
 }
 
+Tokenizer load_tokenizer(const std::filesystem::path& folder,
+                         std::ptrdiff_t vocabulary) {
+  Tokenizer tokenizer = load_tokenizer(folder);
+  if (tokenizer.vocabulary_size() > vocabulary)
+    throw InputError(fmt::format(
+        "{}: the tokenizer has {} pieces and the model a vocabulary of {}: "
+        "they do not belong together",
+        folder.string(), tokenizer.vocabulary_size(), vocabulary));
+  return tokenizer;
+}
+
 }  // namespace lipscope

@@ -45,11 +45,13 @@ class Tokenizer {
   /// BERT.
   const std::string& piece(TokenId id) const;
 
+  /// All of them, by their ids.
+  const std::vector<std::string>& pieces() const;
+
   /// How many pieces there are; ids are below it.
   TokenId vocabulary_size() const;
 
  private:
-  const std::vector<std::string>& pieces() const;
   std::vector<Token> encode_between(std::string_view text,
                                     bool beginning) const;
 
@@ -78,5 +80,9 @@ std::vector<TokenId> ids_of(std::span<const Token> tokens);
 /// InputError if there is none, and, with the file and the place in it, for one
 /// that is malformed, or asks for something that is not implemented.
 Tokenizer load_tokenizer(const std::filesystem::path& folder);
+
+/// The same, with InputError if it has more pieces than the model knows.
+Tokenizer load_tokenizer(const std::filesystem::path& folder,
+                         std::ptrdiff_t vocabulary);
 
 }  // namespace lipscope

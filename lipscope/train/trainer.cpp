@@ -75,17 +75,4 @@ StepReport Trainer::step(TrainingState& state, const Batch& batch) {
   return report;
 }
 
-double mean_nll(LanguageModel<float>& model, const VectorOf<float>& weights,
-                std::span<const int> text, int threads) {
-  require(text.size() >= 2, "mean_nll: a text of {} characters", text.size());
-  double sum = 0.0;
-  for (const Batch& batch : all_windows(text, 32, model.config().context))
-    sum += cross_entropy(model.forward(weights, batch.characters,
-                                       {.sequences = batch.sequences,
-                                        .length = batch.length,
-                                        .threads = threads}),
-                         batch.targets, threads);
-  return sum / static_cast<double>(text.size() - 1);
-}
-
 }  // namespace lipscope

@@ -59,9 +59,4 @@ class Trainer {
   VectorOf<float> gradients_;
 };
 
-/// The mean cross-entropy of a text, in nats for each character, by windows
-/// (see all_windows), without dropout.
-double mean_nll(LanguageModel<float>& model, const VectorOf<float>& weights,
-                std::span<const int> text, int threads = 0);
-
 }  // namespace lipscope

@@ -21,7 +21,8 @@ struct TrainingSubject {
 
 /// The heads of the figures, ahead of all other lines, with the command line
 /// and the machine that the file is from.
-std::vector<nlohmann::ordered_json> figure_lines(const TrainingSubject& subject);
+std::vector<nlohmann::ordered_json> figure_lines(
+    const TrainingSubject& subject);
 
 /// What was seen after a step, which is "x" among the parameters.
 std::vector<nlohmann::ordered_json> lines_of(const TrainingSubject& subject,

@@ -9,6 +9,7 @@
 #include "lipscope/io/journal.h"
 #include "lipscope/io/json_text.h"
 #include "lipscope/record/records.h"
+#include "lipscope/train/next_token.h"
 #include "lipscope/train/training_records.h"
 
 namespace lipscope {

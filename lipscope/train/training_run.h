@@ -56,12 +56,13 @@ struct RunOptions {
 /// Trains the model of the description on the corpus and keeps its folder (see
 /// model_folder.h), the records of metrics.jsonl included (training_records.h):
 /// a run that goes on from a checkpoint takes away those of later steps and of
-/// an end, to write them again. An evaluation has the validation loss, the batch's, the
-/// gradient's norm and that of each layer, and, at the first characters of the
-/// validation text, the constant of each layer's attention from below and from
-/// above; where the constant of the whole model is limited, its certified
-/// value. RunError, and nothing written, if weights are found outside their
-/// limits. Violation, once they are written, if records contradict themselves.
+/// an end, to write them again. An evaluation has the validation loss, the
+/// batch's, the gradient's norm and that of each layer, and, at the first
+/// characters of the validation text, the constant of each layer's attention
+/// from below and from above; where the constant of the whole model is limited,
+/// its certified value. RunError, and nothing written, if weights are found
+/// outside their limits. Violation, once they are written, if records
+/// contradict themselves.
 ///
 /// InputError for a folder that has a run already and is not to be resumed, or
 /// whose run was told something else. A resumed run ends in the same bits as

@@ -146,7 +146,7 @@ TEST_F(Certify, CanLeaveTheAttackOut) {
 
 TEST_F(Certify, RefusesByName) {
   expect_refusal(lipscope(command("lstm", "")), 2, {"LSTM"});
-  expect_refusal(lipscope(command("none", "")), 2, {"none/config.json"});
+  expect_refusal(lipscope(command("none", "")), 2, {"none", "no such folder"});
   std::ofstream(*folder_ / "other.txt") << "a river \xc3\xa9";
   expect_refusal(lipscope("certify " + (*folder_ / "l2") + " --text " +
                           (*folder_ / "other.txt")),
@@ -154,11 +154,12 @@ TEST_F(Certify, RefusesByName) {
   std::ofstream(*folder_ / "short.txt") << "a";
   expect_refusal(lipscope("certify " + (*folder_ / "l2") + " --text " +
                           (*folder_ / "short.txt")),
-                 2, {"1 characters"});
+                 2, {"1 tokens"});
   std::filesystem::create_directory(*folder_ / "bare");
   std::filesystem::copy(*folder_ / "l2/config.json",
                         *folder_ / "bare/config.json");
-  expect_refusal(lipscope(command("bare", "")), 2, {"model.safetensors"});
+  expect_refusal(lipscope(command("bare", "")), 2,
+                 {"bare", "no *.safetensors"});
   EXPECT_EQ(lipscope(command("l2", "--radii 0.1,-1")).code, 2);
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/train/next_token.h"
 #include "lipscope/train/state_file.h"
 #include "lipscope/train/training_run.h"
 #include "tests/io/test_files.h"

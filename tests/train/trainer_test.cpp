@@ -6,7 +6,7 @@
 
 #include "lipscope/core/errors.h"
 #include "lipscope/train/layer_constants.h"
-#include "lipscope/train/sample.h"
+#include "lipscope/train/next_token.h"
 #include "tests/train/small_models.h"
 
 namespace lipscope::test {
@@ -130,16 +130,16 @@ TEST(Sample, OfTemperatureZeroRepeatsWhatWasLearnt) {
       {.batch = 8, .schedule = {.rate = 2e-2, .warmup = 10}, .threads = 1});
   TrainingState state = trainer.initial();
   for (int i = 0; i < 150; ++i) trainer.step(state, corpus.train);
+  const NextToken next = next_token(trainer.model(), state.weights);
   const std::string written = corpus.vocabulary.decode(
-      sample(trainer.model(), state.weights,
-             corpus.vocabulary.encode("the quiet ri", "prompt"),
+      sample(next, 16, corpus.vocabulary.encode("the quiet ri", "prompt"),
              {.length = 20, .temperature = 0, .threads = 1}));
   EXPECT_EQ(written, sentences(200).substr(12, 20));
 
   // with a temperature, by the seed
   const auto drawn = [&](std::uint64_t seed) {
     return sample(
-        trainer.model(), state.weights, {0},
+        next, 16, {0},
         {.length = 30, .temperature = 3.0, .seed = seed, .threads = 1});
   };
   EXPECT_EQ(drawn(1), drawn(1));

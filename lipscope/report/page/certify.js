@@ -99,7 +99,7 @@ function certifySection(records) {
   return section(
       "certify", "How far predictions hold",
       el("p", null,
-         "After each character of a text the model predicts the next. Both curves are the share of predictions that stand under every change of a given size: at least those that are proved to hold, at most those that the attack has not broken. Between the two curves nothing is known."),
+         "After each token of a text the model predicts the next. Both curves are the share of predictions that stand under every change of a given size: at least those that are proved to hold, at most those that the attack has not broken. Between the two curves nothing is known."),
       curveFigure({
         id: "certify-chart",
         label: `Shares of positions that hold, from below and from above: ${plural(curves.length, "curve")}`,
