@@ -37,6 +37,10 @@ std::vector<std::string> split(const std::string& text, char by) {
   return parts;
 }
 
+bool gives_tokens(const SourceOptions& options) {
+  return !options.input.empty() || options.tokens;
+}
+
 nlohmann::ordered_json radius_parameter(const std::string& radius) {
   if (radius == "ln" || radius == "everywhere") return radius;
   return parse_number<double>(radius, "--radius");
