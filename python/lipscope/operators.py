@@ -79,13 +79,15 @@ def _functions(op: Any, shape: tuple[int, int] | None) -> tuple[Callable[..., An
         if shape is None:
             raise TypeError("shape: a pair of functions does not say its shape; give shape=(rows, cols)")
         matvec, rmatvec = op
+        sizes = tuple(shape)
     else:
-        if shape is not None and tuple(shape) != tuple(op.shape):
-            raise ValueError(f"shape: {tuple(shape)} was given, and op has {tuple(op.shape)}")
-        shape, matvec, rmatvec = op.shape, op.matvec, op.rmatvec
-    if len(shape) != 2 or not all(int(s) == s and s > 0 for s in shape):
-        raise ValueError(f"shape: expected two positive whole numbers, got {tuple(shape)}")
-    return matvec, rmatvec, int(shape[0]), int(shape[1])
+        sizes = tuple(op.shape)
+        if shape is not None and tuple(shape) != sizes:
+            raise ValueError(f"shape: {tuple(shape)} was given, and op has {sizes}")
+        matvec, rmatvec = op.matvec, op.rmatvec
+    if len(sizes) != 2 or not all(int(s) == s and s > 0 for s in sizes):
+        raise ValueError(f"shape: expected two positive whole numbers, got {sizes}")
+    return matvec, rmatvec, int(sizes[0]), int(sizes[1])
 
 
 def spectral_norm(
@@ -128,7 +130,7 @@ def spectral_norm(
         raise ValueError(f"enclose: expected a factor above 1, got {enclose}")
     if (tokens is None) == (norm == "token"):
         raise ValueError("tokens: norm='token' needs their number, and no other norm has it")
-    options = {
+    options: dict[str, Any] = {
         "norm": norm,
         "tokens": tokens or 0,
         "enclose": enclose or 0.0,

@@ -9,6 +9,8 @@ namespace nb = nanobind;
 
 void bind_errors(nb::module_& m);
 void bind_operators(nb::module_& m);
+void bind_attention(nb::module_& m);
+void bind_commands(nb::module_& m);
 
 /// Raises what a signal handler of Python raises, KeyboardInterrupt above all,
 /// if a signal has come. Takes the GIL. Handlers run on the main thread alone;

@@ -9,4 +9,6 @@ NB_MODULE(_core, m) {
   m.attr("__version__") = lipscope::version();
   lipscope::python::bind_errors(m);
   lipscope::python::bind_operators(m);
+  lipscope::python::bind_attention(m);
+  lipscope::python::bind_commands(m);
 }

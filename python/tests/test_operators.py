@@ -1,8 +1,11 @@
 """spectral_norm: arrays, SciPy operators and functions, with evidence on both sides."""
 
+import os
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -195,5 +198,41 @@ def test_an_array_is_not_copied():
         found = lipscope.spectral_norm(a)
         print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
         assert abs(found.lower / (1e-3 * (4096 * 8192) ** 0.5) - 1) < 1e-9
+    """)
+    assert grown < 100
+
+
+def test_python_goes_on_while_an_array_is_measured():
+    """A second thread of Python counts meanwhile: it could not if the GIL were held."""
+    counted = 0
+    ended = threading.Event()
+
+    def count():
+        nonlocal counted
+        while not ended.is_set():
+            counted += 1
+            time.sleep(0.001)
+
+    a = np.random.default_rng(6).standard_normal((2500, 2500))
+    thread = threading.Thread(target=count)
+    thread.start()
+    before = counted
+    lipscope.spectral_norm(a, tolerance=1e-12, max_steps=60)
+    during = counted - before
+    ended.set()
+    thread.join()
+    assert during >= 20
+
+
+@pytest.mark.big
+@pytest.mark.skipif("LIPSCOPE_BIG" not in os.environ, reason="LIPSCOPE_BIG allows tests that take gigabytes")
+def test_a_gigabyte_is_not_copied():
+    grown = peak_growth("""
+        import resource, numpy as np, lipscope
+        a = np.full((11585, 11585), 1e-3)  # 1 GB
+        lipscope.spectral_norm(np.eye(600))
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        lipscope.spectral_norm(a)
+        print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
     """)
     assert grown < 100
