@@ -89,6 +89,14 @@ def test_the_key_follows_the_content():
     assert first.input["sha256"] == same.input["sha256"]
 
 
+def test_every_number_comes_with_its_own_witness(layer):
+    found = lipscope.measure(layer, length=6, samples=3)
+    assert len({r.lower for r in found}) == 3
+    for record in found:
+        image = layer.jacobian(record.x) @ record.direction.ravel()
+        assert np.linalg.norm(image) == pytest.approx(record.lower, rel=1e-9)
+
+
 def test_arrays_are_read_at_every_call():
     w = weights()
     layer = lipscope.Attention(**w, heads=3)

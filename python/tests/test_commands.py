@@ -19,7 +19,8 @@ TIMES = ("seconds", "upper_seconds")
 
 
 def without_times(fields):
-    fields = {k: v for k, v in fields.items() if k not in (*TIMES, "command_line", "machine")}
+    # nor is the commit compared: whoever works on one of the two builds it alone
+    fields = {k: v for k, v in fields.items() if k not in (*TIMES, "command_line", "machine", "commit")}
     if isinstance(fields.get("details"), dict):
         fields["details"] = {k: v for k, v in fields["details"].items() if k not in TIMES}
     return fields
