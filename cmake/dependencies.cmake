@@ -55,7 +55,7 @@ function(lipscope_require_found)
   list(REMOVE_DUPLICATES packages)
   list(JOIN packages " " line)
   message(FATAL_ERROR "lipscope needs libraries that were not found: ${LIPSCOPE_MISSING}\n"
-    "On Debian: apt-get install -y --no-install-recommends ${line}")
+    "On Debian:\n  apt-get install -y --no-install-recommends ${line}")
 endfunction()
 
 # what lipscope::engine is linked with
