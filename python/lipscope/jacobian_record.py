@@ -169,5 +169,5 @@ def tokens_of(shape: tuple[int, ...]) -> tuple[int, int]:
 def _sha256(x: np.ndarray) -> str:
     """As for every matrix in a record: of its size and its entries row by row."""
     hash = hashlib.sha256(f"{x.shape[0]} {x.shape[1]}\n".encode())
-    hash.update(np.ascontiguousarray(x, "<f8"))
+    hash.update(np.ascontiguousarray(x, "<f8").data)
     return hash.hexdigest()

@@ -31,14 +31,14 @@ class Found(Exception):
 def wrapped(module: nn.Module, wrap: Callable[[Forward], Forward]) -> Iterator[None]:
     """Inside, module.forward is wrap(module.forward)."""
     own = module.__dict__.get("forward")  # set by somebody else on this one module
-    module.forward = wrap(module.forward)  # type: ignore[method-assign]
+    module.forward = wrap(module.forward)
     try:
         yield
     finally:
         if own is None:
             del module.forward
         else:
-            module.forward = own  # type: ignore[method-assign]
+            module.forward = own
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def _layer_around(name: str, modules: dict[str, nn.Module]) -> str:
     return name.rpartition(".")[0]
 
 
-def runs_of(model: nn.Module, layers: Sequence[Layer], run: Callable[[], Any]) -> list[LayerRun]:
+def runs_of(layers: Sequence[Layer], run: Callable[[], Any]) -> list[LayerRun]:
     """The layers in the order in which `run` calls them; one that is called twice stands twice."""
     runs: list[LayerRun] = []
     current: list[tuple[Layer, Call]] = []

@@ -123,11 +123,25 @@ def audit(
 class _Sample:
     """The model at one input: the layers as they ran, in the model's precision and in f64."""
 
-    def __init__(self, model: nn.Module, call: Callable[[], Any], layers: Any, dtype: str) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        call: Callable[[], Any],
+        layers: Sequence[Layer],
+        dtype: str,
+        given: dict[str, Any] | None,
+        model_sha256: str,
+    ) -> None:
         self._model, self._call = model, call
+        self._input, self._sha256 = given, model_sha256
         with torch.no_grad(), plain_kernels():
-            self._runs = runs_of(model, layers, call)
-            self._wide = runs_of(model, layers, widened(call, torch.float64))
+            self._runs = runs_of(layers, call)
+            try:
+                self._wide = runs_of(layers, widened(call, torch.float64))
+            except Exception as error:  # whatever the model does in a precision it was not written for
+                if dtype == "f64":
+                    raise InputError(f"dtype: the model does not run in f64: {error}") from error
+                self._wide = self._runs  # each map then says by itself what it can do in f64
         if len(self._runs) != len(self._wide):
             raise InputError(f"model: runs {len(self._runs)} layers in its precision, {len(self._wide)} in f64")
         self._points = self._wide if dtype == "f64" else self._runs
