@@ -12,7 +12,7 @@ import numpy as np
 
 from lipscope import _core
 from lipscope.errors import InputError
-from lipscope.record import Record
+from lipscope.records import Record
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def jacobian_record(
     found = _found(search, witness, options, x.shape, out_shape, dtype)
     tokens, d = tokens_of(x.shape)
     lengths = np.linalg.norm(x.reshape(tokens, d), axis=1)
-    details = dict(fields.pop("details", {}), operator="autograd", evidence="f32" if witness is None else "f64")
+    details = dict(fields.pop("details", {}), evidence="f32" if witness is None else "f64")
     if why_not_f64 is not None:
         details["why_not_f64"] = why_not_f64
     above = ("upper", "upper_by", "upper_whp")
@@ -121,6 +121,7 @@ def jacobian_record(
                 "enclose": options.enclose,
                 "tolerance": options.tolerance,
                 "max_steps": options.max_steps,
+                "operator": "autograd",
             },
             **fields,
             "details": details,

@@ -12,7 +12,7 @@ import numpy as np
 
 from lipscope.errors import InputError
 from lipscope.jacobian_record import LocalOptions, jacobian_record
-from lipscope.record import Record, Records
+from lipscope.records import Record, Records
 
 __all__ = ["local_constant"]
 

@@ -12,8 +12,6 @@ import jax.numpy as jnp  # noqa: E402
 import lipscope  # noqa: E402
 import lipscope.jax as lj  # noqa: E402
 
-pytestmark = pytest.mark.hf
-
 
 def normal(seed, *shape):
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)

@@ -78,7 +78,7 @@ def reference(model):
 
 def test_maps_of_a_model_of_ones_own_are_what_they_are_called(own):
     exact, inputs = reference(own)
-    found = lt.audit(own, input_ids=IDS, maps=("core", "attn", "residual", "block", "model"), dtype="f64")
+    found = lt.audit(own, input_ids=IDS, heads="all", maps=("core", "attn", "residual", "block", "model"), dtype="f64")
     expected = []
     for name in ("core", "attn", "residual", "block"):
         for block, x in zip(exact.blocks, inputs):
@@ -102,7 +102,7 @@ def test_maps_of_a_model_of_ones_own_are_what_they_are_called(own):
     assert [r.layer for r in found] == [0, 1] * 4 + [None]
     for record, (_, value) in zip(found, expected):
         assert record.lower == pytest.approx(value, rel=1e-6)
-        assert record.details["operator"] == "autograd"
+        assert record.parameters["operator"] == "autograd"
 
 
 def test_each_head_is_measured_alone(own):
@@ -129,7 +129,7 @@ def test_torch_encoder(norm_first, frozen):
     layer = nn.TransformerEncoderLayer(8, 2, 12, batch_first=True, norm_first=norm_first)
     model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval().requires_grad_(not frozen)
     x = torch.randn(2, 4, 8)
-    found = lt.audit(model, inputs=x, maps=("attn", "residual", "block", "model"), dtype="f64")
+    found = lt.audit(model, inputs=x, heads="all", maps=("attn", "residual", "block", "model"), dtype="f64")
     assert [r.sample for r in found] == [0] * 7 + [1] * 7
     exact = copy.deepcopy(model).double()
     first = exact.layers[0]
@@ -161,18 +161,18 @@ def test_torch_encoder(norm_first, frozen):
 
 def test_windows_follow_each_other(own):
     ids = torch.arange(20)
-    found = lt.audit(own, input_ids=ids, lengths=[2, 4], samples=2, offset=3, layers=[0])
+    found = lt.audit(own, input_ids=ids, heads="all", lengths=[2, 4], samples=2, offset=3, layers=[0])
     assert [(r.n, r.sample) for r in found] == [(2, 0), (2, 1), (4, 0), (4, 1)]
     for record, (begin, n) in zip(found, [(3, 2), (5, 2), (7, 4), (11, 4)]):
-        alone = lt.audit(own, input_ids=ids[begin : begin + n], layers=[0])
+        alone = lt.audit(own, input_ids=ids[begin : begin + n], heads="all", layers=[0])
         assert alone[0].lower == record.lower
 
     def tokenizer(text, add_special_tokens):
         assert not add_special_tokens
         return {"input_ids": [ord(c) - ord("a") for c in text]}
 
-    by_text = lt.audit(own, tokenizer, "abcdefgh", layers=[0])
-    assert by_text[0].lower == lt.audit(own, input_ids=ids[:8], layers=[0])[0].lower and by_text[0].n == 8
+    by_text = lt.audit(own, tokenizer, "abcdefgh", heads="all", layers=[0])
+    assert by_text[0].lower == lt.audit(own, input_ids=ids[:8], heads="all", layers=[0])[0].lower and by_text[0].n == 8
 
 
 def test_model_is_left_as_it_was(own):
@@ -184,8 +184,8 @@ def test_model_is_left_as_it_was(own):
 
 
 def test_half_model(own):
-    found = lt.audit(copy.deepcopy(own).bfloat16(), input_ids=IDS, maps=("attn", "block"), dtype="f64")
-    exact = lt.audit(copy.deepcopy(own).bfloat16().double(), input_ids=IDS, maps=("attn", "block"))
+    found = lt.audit(copy.deepcopy(own).bfloat16(), input_ids=IDS, heads="all", maps=("attn", "block"), dtype="f64")
+    exact = lt.audit(copy.deepcopy(own).bfloat16().double(), input_ids=IDS, heads="all", maps=("attn", "block"))
     for a, b in zip(found, exact):
         assert a.lower == pytest.approx(b.lower, rel=1e-6)
 
@@ -234,7 +234,7 @@ def test_class_of_the_attention_can_be_said():
     torch.manual_seed(2)
     model = nn.Sequential(nn.Linear(4, 4), NoName(), NoName()).eval()
     x = torch.randn(1, 5, 4)
-    found = lt.audit(model, inputs=x, attention=NoName, maps=("attn", "block"), dtype="f64")
+    found = lt.audit(model, inputs=x, heads="all", attention=NoName, maps=("attn", "block"), dtype="f64")
     assert len(found) == 4
     exact = copy.deepcopy(model).double()
     at = exact[0](x.double()).detach()

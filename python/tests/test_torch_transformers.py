@@ -10,9 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+import lipscope  # noqa: E402
 import lipscope.torch as lt  # noqa: E402
-
-pytestmark = pytest.mark.hf
 
 SMALL = dict(
     vocab_size=40,
@@ -78,6 +77,9 @@ class Parts:
     def __init__(self, name):
         self.model = copy.deepcopy(make(name)).double()
         self.model.set_attn_implementation("eager")
+        if name == "mixtral":
+            self.model.set_experts_implementation("eager")
+        self.behind = lambda layer: torch.nn.Identity()
         inner = self.model.base_model
         if name == "vit":
             self.layers, self.final = list(inner.layers), inner.layernorm
@@ -100,6 +102,8 @@ class Parts:
             more = {"attention_mask": mask, "position_embeddings": positions}
             self.norm = lambda layer: layer.input_layernorm
             self.attention = lambda layer, x: layer.self_attn(hidden_states=x, **more)[0]
+            if name == "gemma2":  # a norm behind the attention as well
+                self.behind = lambda layer: layer.post_attention_layernorm
             self.projection = lambda layer: layer.self_attn.o_proj
             self.block = lambda layer, x: layer(x, position_ids=at, **more)
         first = lambda y: y[0] if isinstance(y, tuple) else y
@@ -109,7 +113,7 @@ class Parts:
     def residual(self, layer, x):
         if self.norm is None:
             return self.post(layer)(x + self.attention(layer, x))
-        return x + self.attention(layer, self.norm(layer)(x))
+        return x + self.behind(layer)(self.attention(layer, self.norm(layer)(x)))
 
     def whole(self, x):
         for layer in self.layers:
@@ -130,14 +134,14 @@ class Parts:
         return value
 
 
-@pytest.mark.parametrize("name", ["vit", "mistral", "qwen3", "distilbert"])
+@pytest.mark.parametrize("name", ["vit", "mistral", "qwen3", "distilbert", "gemma2", "mixtral"])
 def test_values_are_those_of_dense_jacobians(name):
     model, parts = make(name), Parts(name)
     image = torch.randn(1, 3, 8, 8, generator=torch.Generator().manual_seed(1))
     given = {"inputs": {"pixel_values": image}} if name == "vit" else {"input_ids": IDS}
     call = {"pixel_values": image.double()} if name == "vit" else {"input_ids": IDS[None]}
     hidden = parts.model.base_model(**call, output_hidden_states=True).hidden_states
-    found = lt.audit(model, maps=("attn", "residual", "block", "model"), dtype="f64", **given)
+    found = lt.audit(model, maps=("attn", "residual", "block", "model"), heads="all", dtype="f64", **given)
     heads = lt.audit(model, maps="attn", heads="each", dtype="f64", **given)
     got = {(r.map, r.layer, r.head): r.lower for r in [*found, *heads]}
     expected = {("model", None, "all"): dense_norm(parts.whole, hidden[0].detach())}
@@ -152,6 +156,31 @@ def test_values_are_those_of_dense_jacobians(name):
     assert got.keys() == expected.keys() and len(got) == 15
     for key, value in expected.items():
         assert got[key] == pytest.approx(value, rel=1e-5), key
+
+
+def test_layers_without_a_sub_layer_of_attention_say_so():
+    t = transformers
+    torch.manual_seed(0)
+    config = t.GPTJConfig(vocab_size=40, n_embd=16, n_layer=1, n_head=4, n_positions=32, rotary_dim=4)
+    model = t.GPTJModel(config).eval()
+    with pytest.raises(lipscope.InputError, match="GPTJBlock runs mlp.fc_in beside its attention"):
+        lt.audit(model, input_ids=IDS, maps="residual")
+    assert len(lt.audit(model, input_ids=IDS, maps=("attn", "block", "model"), heads="each")) == 6
+
+
+def test_layers_that_share_their_weights_are_layers_of_their_own():
+    t = transformers
+    torch.manual_seed(0)
+    model = t.AlbertModel(t.AlbertConfig(**SMALL, embedding_size=8)).eval()
+    found = lt.audit(model, input_ids=IDS, maps="block")
+    assert [r.layer for r in found] == [0, 1] and found[0].lower != found[1].lower
+
+
+def test_implementations_of_the_model_are_what_they_were():
+    model = make("mixtral")
+    before = model.config._attn_implementation, model.config._experts_implementation
+    lt.audit(model, input_ids=IDS, maps="block")
+    assert (model.config._attn_implementation, model.config._experts_implementation) == before
 
 
 # ---- lipscope's own kernels

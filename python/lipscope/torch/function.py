@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,7 @@ import torch
 
 from lipscope.errors import InputError
 from lipscope.jacobian_record import LocalOptions, jacobian_record
-from lipscope.record import Record, Records
+from lipscope.records import Record, Records
 from lipscope.torch.jacobian import Jacobian, shape_of
 from lipscope.torch.plain_kernels import plain_kernels
 from lipscope.torch.widened import CannotWiden, short_name, widened
@@ -76,18 +77,18 @@ def local_constant(
     check_input(x, "x")
     check_module(f, x)
     chosen = _choose(f, output)
+    fields = {"model": _name_of(f), "model_sha256": sha256_of(f) if isinstance(f, torch.nn.Module) else None}
     if not batch:
-        return measure_at(chosen, x, options, _name_of(f))
+        return measure_at(chosen, x, options, **fields)
     if x.dim() < 2:
         raise InputError(f"x: batch=True needs at least 2 axes, and its shape is {shape_of(x)}")
-    return Records(measure_at(chosen, x[i : i + 1], options, _name_of(f), sample=i) for i in range(len(x)))
+    return Records([measure_at(chosen, x[i : i + 1], options, sample=i, **fields) for i in range(len(x))])
 
 
 def measure_at(
     f: Function,
     x: torch.Tensor,
     options: LocalOptions,
-    name: str,
     *,
     own: torch.dtype | None = None,
     witness: Function | None = None,
@@ -128,7 +129,6 @@ def measure_at(
         j64,
         options,
         out_shape=tuple(search.value.shape),
-        model=name,
         dtype=short_name(searched),
         why_not_f64=reason,
         x=x.detach().double().cpu().numpy(),
@@ -169,6 +169,16 @@ def _name_of(f: Function) -> str:
     if isinstance(f, torch.nn.Module):
         return type(f).__name__
     return str(getattr(f, "__name__", type(f).__name__))
+
+
+def sha256_of(module: torch.nn.Module) -> str:
+    """Of the names, types, shapes and numbers of all parameters and buffers."""
+    content = hashlib.sha256()
+    for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+        content.update(f"{name} {short_name(tensor.dtype)} {shape_of(tensor)}\n".encode())
+        flat = tensor.detach().cpu().contiguous().reshape(-1)
+        content.update(flat.view(torch.uint8).numpy().data if flat.numel() else b"")
+    return content.hexdigest()
 
 
 def check_input(x: Any, name: str) -> None:

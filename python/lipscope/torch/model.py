@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -13,9 +11,9 @@ from torch import nn
 
 from lipscope.errors import InputError
 from lipscope.jacobian_record import LocalOptions
-from lipscope.record import Record, Records
-from lipscope.torch.function import check_evaluation, measure_at
-from lipscope.torch.layers import LayerRun, find_layers, runs_of
+from lipscope.records import Record, Records
+from lipscope.torch.function import check_evaluation, measure_at, sha256_of
+from lipscope.torch.layers import Layer, LayerRun, find_layers, runs_of
 from lipscope.torch.maps import (
     Map,
     attention_map,
@@ -25,8 +23,9 @@ from lipscope.torch.maps import (
     output_projection,
     residual_map,
 )
+from lipscope.torch.model_inputs import ModelInput, model_inputs
 from lipscope.torch.plain_kernels import plain_kernels
-from lipscope.torch.widened import short_name, widened
+from lipscope.torch.widened import widened
 
 MAPS = ("core", "attn", "residual", "block", "model")
 
@@ -39,7 +38,7 @@ def audit(
     input_ids: Any = None,
     inputs: Any = None,
     maps: str | Sequence[str] = ("attn",),
-    heads: str | Sequence[int] = "all",
+    heads: str | Sequence[int] = "each",
     layers: str | Sequence[int] = "all",
     lengths: Sequence[int] | None = None,
     samples: int = 1,
@@ -77,7 +76,7 @@ def audit(
         inputs: In place of both, what the model is called with: a mapping of keywords (pixel_values,
             attention_mask, …), or a tensor. The first axis counts samples.
         maps: One or several of the maps above.
-        heads: "all" together, "each", or numbers; of maps other than attn and core all together.
+        heads: "each", "all" together, or numbers; of maps other than attn and core all together.
         layers: "all", or numbers in the order in which the model runs them.
         lengths: Lengths of the windows of the ids. By default one: all of them.
         samples: Windows of each length, one after another, none overlapping.
@@ -109,14 +108,15 @@ def audit(
             raise InputError(f"maps: {name!r}; expected {', '.join(MAPS)}")
     if dtype not in ("f32", "f64"):
         raise InputError(f"dtype: {dtype!r}; expected 'f32' or 'f64'")
-    calls = list(_inputs(model, tokenizer, text, input_ids, inputs, lengths, samples, offset))
+    given = list(model_inputs(model, tokenizer, text, input_ids, inputs, lengths, samples, offset))
     found = find_layers(model, attention)
+    weights = sha256_of(model)
     records: list[Record] = []
     with _plain_modules(model):
-        for sample, call in calls:
-            here = _Sample(model, call, found, dtype)
+        for one in given:
+            here = _Sample(model, weights, one, found, dtype)
             for name in wanted:
-                records += here.measure(name, heads, layers, num_heads, options, sample)
+                records += here.measure(name, heads, layers, num_heads, options)
     return Records(records)
 
 
@@ -124,20 +124,13 @@ class _Sample:
     """The model at one input: the layers as they ran, in the model's precision and in f64."""
 
     def __init__(
-        self,
-        model: nn.Module,
-        call: Callable[[], Any],
-        layers: Sequence[Layer],
-        dtype: str,
-        given: dict[str, Any] | None,
-        model_sha256: str,
+        self, model: nn.Module, weights: str, given: ModelInput, layers: Sequence[Layer], dtype: str
     ) -> None:
-        self._model, self._call = model, call
-        self._input, self._sha256 = given, model_sha256
+        self._model, self._weights, self._given = model, weights, given
         with torch.no_grad(), plain_kernels():
-            self._runs = runs_of(layers, call)
+            self._runs = runs_of(layers, given.run)
             try:
-                self._wide = runs_of(layers, widened(call, torch.float64))
+                self._wide = runs_of(layers, widened(given.run, torch.float64))
             except Exception as error:  # whatever the model does in a precision it was not written for
                 if dtype == "f64":
                     raise InputError(f"dtype: the model does not run in f64: {error}") from error
@@ -154,40 +147,44 @@ class _Sample:
         layers: str | Sequence[int],
         num_heads: int | None,
         options: LocalOptions,
-        sample: int,
     ) -> Iterator[Record]:
+        """The records of one map, layer by layer and head by head."""
         if name == "model":
-            x = self._points[0].block.hidden
-            yield self._record(
-                model_map(self._model, self._runs, self._call),
-                model_map(self._model, self._wide, self._call),
-                x, options, sample, map=name, layer=None, head="all",
-            )  # fmt: skip
+            f, witness = (model_map(self._model, runs, self._given.run) for runs in (self._runs, self._wide))
+            yield self._record(f, witness, self._points[0].block.hidden, options, map=name)
             return
         for i in _numbers(layers, "layers", len(self._runs)):
-            run, wide, point = self._runs[i], self._wide[i], self._points[i]
-            module = run.layer.attention_name
+            both, point = (self._runs[i], self._wide[i]), self._points[i]
+            layer = both[0].layer
             if name == "residual" or name == "block":
-                make = residual_map if name == "residual" else block_map
-                yield self._record(
-                    make(run), make(wide), point.block.hidden, options, sample,
-                    map=name, layer=i, head="all", module=run.layer.name,
-                )  # fmt: skip
+                f, witness = map(residual_map if name == "residual" else block_map, both)
+                part = {"map": name, "layer": i, "details": {"module": layer.name}}
+                yield self._record(f, witness, point.block.hidden, options, **part)
                 continue
-            count = num_heads or number_of_heads(run.layer.attention, getattr(self._model, "config", None))
-            projection = output_projection(run.attention)
-            for head in _heads(heads, count, run):
-                yield self._record(
-                    attention_map(run, projection, head, count, core=name == "core"),
-                    attention_map(wide, projection, head, count, core=name == "core"),
-                    point.attention.hidden, options, sample,
-                    map=name, layer=i, head="all" if head is None else head, module=module,
-                )  # fmt: skip
+            count = num_heads or number_of_heads(layer.attention, getattr(self._model, "config", None))
+            projection = output_projection(both[0].attention)
+            for head in _heads(heads, count, both[0]):
+                f, witness = (attention_map(r, projection, head, count, core=name == "core") for r in both)
+                part = {"map": name, "layer": i, "details": {"module": layer.attention_name}}
+                part["head"] = "all" if head is None else head
+                yield self._record(f, witness, point.attention.hidden, options, **part)
 
-    def _record(
-        self, f: Map, witness: Map, x: torch.Tensor, options: LocalOptions, sample: int, **fields: Any
-    ) -> Record:
-        return measure_at(f, x, options, type(self._model).__name__, own=self._own, witness=witness, sample=sample, **fields)
+    def _record(self, f: Map, witness: Map, x: torch.Tensor, options: LocalOptions, **fields: Any) -> Record:
+        given = self._given.record()
+        if given is not None:
+            fields["input"] = given
+        return measure_at(
+            f,
+            x,
+            options,
+            own=self._own,
+            witness=witness,
+            command="measure",
+            model=type(self._model).__name__,
+            model_sha256=self._weights,
+            sample=self._given.sample,
+            **fields,
+        )
 
 
 # ---- which heads and layers
@@ -214,95 +211,6 @@ def _heads(chosen: str | Sequence[int], count: int | None, run: LayerRun) -> Seq
             f"heads: {type(run.layer.attention).__name__} does not say how many heads it has; say num_heads="
         )
     return _numbers(chosen, "heads", count)
-
-
-# ---- what the model is called with
-
-
-def _inputs(
-    model: nn.Module,
-    tokenizer: Any,
-    text: str | None,
-    input_ids: Any,
-    inputs: Any,
-    lengths: Sequence[int] | None,
-    samples: int,
-    offset: int,
-) -> Iterator[tuple[int, Callable[[], Any]]]:
-    given = [n for n, v in [("text", text), ("input_ids", input_ids), ("inputs", inputs)] if v is not None]
-    if len(given) != 1:
-        raise InputError(
-            f"expected one of text (with tokenizer), input_ids and inputs, got {' and '.join(given) or 'none'}"
-        )
-    if inputs is not None:
-        if lengths is not None or offset != 0 or samples != 1:
-            raise InputError("lengths, samples and offset: choose windows of token ids, not of inputs")
-        yield from _given(model, inputs)
-        return
-    device = next(model.parameters()).device
-    for sample, ids in _windows(_ids(tokenizer, text, input_ids), lengths, samples, offset):
-        keywords = {"input_ids": ids[None].to(device)}
-        yield sample, _caller(model, (), keywords)
-
-
-def _ids(tokenizer: Any, text: str | None, input_ids: Any) -> torch.Tensor:
-    """Rows of token ids."""
-    if text is not None:
-        if tokenizer is None:
-            raise InputError("tokenizer: is missing; a text needs one")
-        input_ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-    ids = torch.as_tensor(input_ids)
-    if ids.dim() not in (1, 2) or ids.numel() == 0:
-        raise InputError(f"input_ids: shape {list(ids.shape)}; expected [n] or [batch, n], not empty")
-    if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
-        raise InputError(f"input_ids: {short_name(ids.dtype)}; expected integers")
-    return ids.long().reshape(-1, ids.shape[-1])
-
-
-def _windows(
-    rows: torch.Tensor, lengths: Sequence[int] | None, samples: int, offset: int
-) -> Iterator[tuple[int, torch.Tensor]]:
-    """For each length so many windows, one after another, none overlapping; of each row."""
-    if samples < 1 or offset < 0:
-        raise InputError(f"samples: {samples}, offset: {offset}; expected at least 1 and 0")
-    there = rows.shape[1]
-    chosen = [(there - offset) // samples] if lengths is None else list(lengths)
-    if any(n < 1 for n in chosen) or offset + samples * sum(chosen) > there:
-        raise InputError(
-            f"lengths: {samples} windows of each of {chosen} tokens after {offset} need "
-            f"{offset + samples * sum(chosen)} ids, and there are {there}"
-        )
-    for r, row in enumerate(rows):
-        at = offset
-        for n in chosen:
-            for i in range(samples):
-                yield r * samples + i, row[at : at + n]
-                at += n
-
-
-def _given(model: nn.Module, inputs: Any) -> Iterator[tuple[int, Callable[[], Any]]]:
-    keywords = dict(inputs) if isinstance(inputs, Mapping) else {}
-    args = () if keywords else tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
-    tensors = [v for v in [*args, *keywords.values()] if isinstance(v, torch.Tensor)]
-    if not tensors or tensors[0].dim() == 0:
-        raise InputError("inputs: expected a tensor, or a mapping of keywords to tensors, with a first axis of samples")
-    count = len(tensors[0])
-    if count == 0:
-        raise InputError(f"inputs: shape {list(tensors[0].shape)} holds no sample")
-
-    def part(value: Any, i: int) -> Any:
-        batched = isinstance(value, torch.Tensor) and value.dim() > 0 and len(value) == count
-        return value[i : i + 1] if batched else value
-
-    for i in range(count):
-        yield i, _caller(model, tuple(part(a, i) for a in args), {k: part(v, i) for k, v in keywords.items()})
-
-
-def _caller(model: nn.Module, args: tuple[Any, ...], keywords: dict[str, Any]) -> Callable[[], Any]:
-    # a cache of keys and values would be another input of the layers
-    if "use_cache" in inspect.signature(model.forward).parameters:
-        keywords = {**keywords, "use_cache": False}
-    return lambda: model(*args, **keywords)
 
 
 @contextlib.contextmanager
