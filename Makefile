@@ -9,13 +9,14 @@ PREFIX ?= /usr/local
 # LIPSCOPE_WERROR=ON makes warnings errors, as .ci/run does
 CONFIGURE := cmake --preset release $(if $(LIPSCOPE_WERROR),-DLIPSCOPE_WERROR=$(LIPSCOPE_WERROR))
 
-.PHONY: help setup test-setup bench-setup python-env program release install quickstart picture check bench format \
-  format-check layers types wheel asan fuzz campaign clean
+.PHONY: help setup test-setup bench-setup python-env program release install quickstart picture check check-hf \
+  bench format format-check layers types wheel asan fuzz campaign clean
 
 help:
 	@echo 'make quickstart   install what is missing, build, audit MiniLM: report.html'
 	@echo 'make install      build and install under PREFIX (/usr/local), with completion'
 	@echo 'make check        install what is missing, build, run every test'
+	@echo 'make check-hf     the Python package with today'\''s torch, transformers and JAX'
 	@echo 'make asan         the tests of all folders under sanitizers'
 	@echo 'make wheel        a Python wheel that needs no other library: dist/*.whl'
 	@echo 'make bench        build and run the benchmarks'
@@ -61,6 +62,14 @@ check: release format-check layers types
 	@ctest --preset release --label-regex slow -j2
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=2
 	@echo 'make check: all tests passed'
+
+# The Python package with what users have today, from an environment outside the
+# clone (tools/hf-environment); make check runs it with Debian's torch.
+check-hf: release
+	@env=$$(tools/hf-environment) && PYTHONPATH=$(CURDIR)/build/release/python \
+	  LIPSCOPE_PROGRAM=$(CURDIR)/$(PROGRAM) $$env/bin/python -m pytest -q -p no:cacheprovider \
+	  python/tests/test_torch_*.py python/tests/test_jax_*.py
+	@echo 'make check-hf: all tests passed'
 
 asan: test-setup
 	@cmake --preset asan

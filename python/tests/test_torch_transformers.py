@@ -208,9 +208,54 @@ def test_autograd_agrees_with_the_kernels(name, dtype, tmp_path):
     for map_name in ("core", "attn", "residual", "block", "model"):
         for heads in ("all", "each") if map_name in ("core", "attn") else ("all",):
             expected = by_the_program(tmp_path, map_name, dtype, heads)
-            found = lt.audit(model, input_ids=IDS, maps=map_name, heads=heads, dtype=dtype)
+            found = lt.audit(model, input_ids=IDS, maps=map_name, heads=heads, dtype=dtype, kernels="autograd")
             got = {(r.layer, r.head): r.lower for r in found}
             assert got.keys() == expected.keys()
             for key, value in expected.items():
                 # an input from a pass in f32 differs by its rounding
                 assert got[key] == pytest.approx(value, rel=1e-5 if dtype == "f32" else 1e-6), (map_name, key)
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama"])
+def test_known_models_are_measured_by_the_kernels(name):
+    model = make(name)
+    maps = ("attn", "residual", "block", "model")
+    ids = torch.stack([torch.arange(10), torch.arange(10, 20)])
+    given = dict(input_ids=ids, maps=maps, heads="each", lengths=[2, 4], samples=1, offset=1, dtype="f64")
+    found = lt.audit(model, **given)
+    expected = lt.audit(model, **given, kernels="autograd")
+    assert len(found) == len(expected) == 2 * 2 * (8 + 2 + 2 + 1)
+    for a, b in zip(found, expected):
+        for field in ("map", "layer", "head", "n", "d", "sample", "norm", "model", "model_sha256", "input"):
+            assert getattr(a, field) == getattr(b, field), field
+        assert (a.parameters["operator"], b.parameters["operator"]) == ("lipscope", "autograd")
+        assert a.lower == pytest.approx(b.lower, rel=1e-6) and a.upper >= a.lower
+        assert b.details["why_autograd"] == "asked for"
+        assert a.direction.numel() == b.direction.numel()
+
+
+def test_models_that_the_kernels_do_not_know_are_measured_by_autograd():
+    def why(model):
+        (record,) = lt.audit(model, input_ids=IDS, maps="attn", heads="all", layers=[0])
+        assert record.parameters["operator"] == "autograd"
+        return record.details["why_autograd"]
+
+    assert why(make("mistral")) == "model type mistral"
+    model = make("gpt2")
+    forward = model.transformer.h[0].mlp.forward
+    model.transformer.h[0].mlp.forward = lambda x: 2 * forward(x)
+    assert why(model) == "transformer.h.0.mlp has another forward"
+    model = make("gpt2")
+    model.transformer.h[1].attn.register_forward_hook(lambda *a: None)
+    assert why(model) == "transformer.h.1.attn has a hook"
+    model = make("llama")
+    model.model.layers[0].mlp = torch.nn.Sequential(model.model.layers[0].mlp, Twice())
+    assert "layers.0.mlp.1 is a" in why(model)
+    assert why(make("bert").double()).endswith("is torch.float64")
+    config = transformers.LlamaConfig(**GROUPED, rope_parameters={"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4})
+    assert "rope" in why(transformers.LlamaForCausalLM(config).eval())
+
+
+class Twice(torch.nn.Module):
+    def forward(self, x):
+        return 2 * x

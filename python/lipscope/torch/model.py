@@ -13,6 +13,7 @@ from lipscope.errors import InputError
 from lipscope.jacobian_record import LocalOptions
 from lipscope.records import Record, Records
 from lipscope.torch.function import check_evaluation, measure_at, sha256_of
+from lipscope.torch.kernels import kernel_records, why_not_known
 from lipscope.torch.layers import Layer, LayerRun, find_layers, runs_of
 from lipscope.torch.maps import (
     Map,
@@ -23,7 +24,7 @@ from lipscope.torch.maps import (
     output_projection,
     residual_map,
 )
-from lipscope.torch.model_inputs import ModelInput, model_inputs
+from lipscope.torch.model_inputs import ModelInput, lengths_of, model_inputs, rows_of_ids
 from lipscope.torch.plain_kernels import plain_kernels
 from lipscope.torch.widened import widened
 
@@ -51,6 +52,7 @@ def audit(
     delta: float = 1e-10,
     seed: int = 0,
     threads: int = 0,
+    kernels: str = "auto",
     attention: type[nn.Module] | None = None,
     num_heads: int | None = None,
 ) -> Records:
@@ -83,6 +85,9 @@ def audit(
         offset: Ids that are skipped.
         dtype: Of the pass to the layers' inputs: "f32" (the model's own precision) or "f64".
         norm, enclose, tolerance, max_steps, delta, seed, threads: As in local_constant.
+        kernels: "auto": lipscope's own for the models that the program reads (BERT, GPT-2, Llama) at
+            token ids, autograd for all others; or "autograd". A record says which
+            (`parameters["operator"]`), and of autograd why (`details["why_autograd"]`).
         attention: The class of the attention modules, where it does not have that name.
         num_heads: Where the model does not say.
 
@@ -106,15 +111,32 @@ def audit(
     for name in wanted:
         if name not in MAPS:
             raise InputError(f"maps: {name!r}; expected {', '.join(MAPS)}")
+    if kernels not in ("auto", "autograd"):
+        raise InputError(f"kernels: {kernels!r}; expected 'auto' or 'autograd'")
     if dtype not in ("f32", "f64"):
         raise InputError(f"dtype: {dtype!r}; expected 'f32' or 'f64'")
     given = list(model_inputs(model, tokenizer, text, input_ids, inputs, lengths, samples, offset))
     found = find_layers(model, attention)
     weights = sha256_of(model)
+    why_autograd = "asked for"
+    if kernels == "auto":
+        why_autograd = "inputs are not token ids" if inputs is not None else why_not_known(model) or ""
+        if not why_autograd:
+            rows = rows_of_ids(tokenizer, text, input_ids)
+            windows = lengths_of(rows, lengths, samples, offset)
+            try:
+                return Records(
+                    kernel_records(
+                        model, weights, rows, windows, samples, offset,
+                        maps=wanted, heads=heads, layers=layers, dtype=dtype, options=options,
+                    )
+                )  # fmt: skip
+            except InputError as error:
+                why_autograd = str(error)
     records: list[Record] = []
     with _plain_modules(model):
         for one in given:
-            here = _Sample(model, weights, one, found, dtype)
+            here = _Sample(model, weights, one, found, dtype, why_autograd)
             for name in wanted:
                 records += here.measure(name, heads, layers, num_heads, options)
     return Records(records)
@@ -124,9 +146,9 @@ class _Sample:
     """The model at one input: the layers as they ran, in the model's precision and in f64."""
 
     def __init__(
-        self, model: nn.Module, weights: str, given: ModelInput, layers: Sequence[Layer], dtype: str
+        self, model: nn.Module, weights: str, given: ModelInput, layers: Sequence[Layer], dtype: str, why: str
     ) -> None:
-        self._model, self._weights, self._given = model, weights, given
+        self._model, self._weights, self._given, self._why = model, weights, given, why
         with torch.no_grad(), plain_kernels():
             self._runs = runs_of(layers, given.run)
             try:
@@ -170,6 +192,7 @@ class _Sample:
                 yield self._record(f, witness, point.attention.hidden, options, **part)
 
     def _record(self, f: Map, witness: Map, x: torch.Tensor, options: LocalOptions, **fields: Any) -> Record:
+        fields["details"] = {**fields.get("details", {}), "why_autograd": self._why}
         given = self._given.record()
         if given is not None:
             fields["input"] = given

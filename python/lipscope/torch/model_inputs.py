@@ -55,11 +55,12 @@ def model_inputs(
         yield from _batch(model, inputs)
         return
     device = next(model.parameters()).device
-    for sample, at, ids in _windows(_ids(tokenizer, text, input_ids), lengths, samples, offset):
+    rows = rows_of_ids(tokenizer, text, input_ids)
+    for sample, at, ids in _windows(rows, lengths_of(rows, lengths, samples, offset), samples, offset):
         yield ModelInput(sample, _caller(model, (), {"input_ids": ids[None].to(device)}), ids, at)
 
 
-def _ids(tokenizer: Any, text: str | None, input_ids: Any) -> torch.Tensor:
+def rows_of_ids(tokenizer: Any, text: str | None, input_ids: Any) -> torch.Tensor:
     """Rows of token ids."""
     if text is not None:
         if tokenizer is None:
@@ -73,10 +74,8 @@ def _ids(tokenizer: Any, text: str | None, input_ids: Any) -> torch.Tensor:
     return ids.long().reshape(-1, ids.shape[-1])
 
 
-def _windows(
-    rows: torch.Tensor, lengths: Sequence[int] | None, samples: int, offset: int
-) -> Iterator[tuple[int, int, torch.Tensor]]:
-    """For each length so many windows, one after another, none overlapping; of each row."""
+def lengths_of(rows: torch.Tensor, lengths: Sequence[int] | None, samples: int, offset: int) -> list[int]:
+    """The lengths of the windows, if the rows are long enough for them; by default as long as can be."""
     if samples < 1 or offset < 0:
         raise InputError(f"samples: {samples}, offset: {offset}; expected at least 1 and 0")
     there = rows.shape[1]
@@ -87,9 +86,18 @@ def _windows(
             f"lengths: {samples} windows of each of {chosen} tokens after {offset} need {needed} ids, and there "
             f"are {there}"
         )
+    if len(set(chosen)) < len(chosen):
+        raise InputError(f"lengths: {chosen}; one of them stands twice")
+    return chosen
+
+
+def _windows(
+    rows: torch.Tensor, lengths: Sequence[int], samples: int, offset: int
+) -> Iterator[tuple[int, int, torch.Tensor]]:
+    """For each length so many windows, one after another, none overlapping; of each row."""
     for r, row in enumerate(rows):
         at = offset
-        for n in chosen:
+        for n in lengths:
             for i in range(samples):
                 yield r * samples + i, at, row[at : at + n]
                 at += n
