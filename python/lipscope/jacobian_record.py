@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from lipscope import _core
 from lipscope.errors import InputError
@@ -48,8 +49,8 @@ class Products(Protocol):
     rows: int
     cols: int
 
-    def apply(self, v: np.ndarray) -> np.ndarray: ...
-    def apply_adjoint(self, u: np.ndarray) -> np.ndarray: ...
+    def apply(self, v: npt.NDArray[Any]) -> npt.NDArray[Any]: ...
+    def apply_adjoint(self, u: npt.NDArray[Any]) -> npt.NDArray[Any]: ...
 
 
 def jacobian_record(
@@ -57,12 +58,12 @@ def jacobian_record(
     witness: Products | None,
     options: LocalOptions,
     *,
-    x: np.ndarray,
+    x: npt.NDArray[Any],
     out_shape: tuple[int, ...],
     dtype: str,
     why_not_f64: str | None,
     begin: float,
-    as_input: Callable[[np.ndarray], Any] = lambda v: v,
+    as_input: Callable[[npt.NDArray[Any]], Any] = lambda v: v,
     **fields: Any,
 ) -> Record:
     """The record of ‖J‖ at x, an f64 array; `dtype` is that of `search`, f32 or f64.
@@ -141,7 +142,7 @@ def _found(
     evidence = search if witness is None else witness
     functions = (evidence.apply, evidence.apply_adjoint)
     rows, cols = evidence.rows, evidence.cols
-    effort = {
+    effort: dict[str, Any] = {
         "enclose": options.enclose or 0.0,
         "tolerance": options.tolerance,
         "max_steps": options.max_steps,
@@ -167,7 +168,7 @@ def tokens_of(shape: tuple[int, ...]) -> tuple[int, int]:
     return int(np.prod(shape[:-1], dtype=np.int64)), int(shape[-1])
 
 
-def _sha256(x: np.ndarray) -> str:
+def _sha256(x: npt.NDArray[Any]) -> str:
     """As for every matrix in a record: of its size and its entries row by row."""
     hash = hashlib.sha256(f"{x.shape[0]} {x.shape[1]}\n".encode())
     hash.update(np.ascontiguousarray(x, "<f8").data)

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
 from lipscope.errors import InputError
 from lipscope.jacobian_record import LocalOptions, jacobian_record
@@ -104,21 +105,21 @@ class _Jacobian:
         self._pull = jax.jit(lambda u: transpose(u)[0])
         self.rows, self.cols = int(self.value.size), int(x.size)
 
-    def apply(self, v: np.ndarray) -> np.ndarray:
+    def apply(self, v: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """J v"""
         return self._array(self._push(self._like(v, self._x)), self._x)
 
-    def apply_adjoint(self, u: np.ndarray) -> np.ndarray:
+    def apply_adjoint(self, u: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Jᵀ u"""
         return self._array(self._pull(self._like(u, self.value)), self._x)
 
     @staticmethod
-    def _like(v: np.ndarray, like: Any) -> Any:
+    def _like(v: npt.NDArray[Any], like: Any) -> Any:
         # the array is C++'s, for the time of the call only
         return jax.device_put(np.array(v, like.dtype).reshape(like.shape), like.sharding)
 
     @staticmethod
-    def _array(t: Any, x: Any) -> np.ndarray:
+    def _array(t: Any, x: Any) -> npt.NDArray[Any]:
         return np.asarray(t, x.dtype).reshape(-1)
 
 

@@ -77,7 +77,8 @@ def local_constant(
     check_input(x, "x")
     check_module(f, x)
     chosen = _choose(f, output)
-    fields = {"model": _name_of(f), "model_sha256": sha256_of(f) if isinstance(f, torch.nn.Module) else None}
+    module: Any = f if isinstance(f, torch.nn.Module) else None
+    fields: dict[str, Any] = {"model": _name_of(f), "model_sha256": None if module is None else sha256_of(module)}
     if not batch:
         return measure_at(chosen, x, options, **fields)
     if x.dim() < 2:

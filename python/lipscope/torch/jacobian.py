@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from lipscope.errors import InputError, RunError
@@ -33,11 +34,11 @@ class Jacobian:
     def dtype(self) -> torch.dtype:
         return self._x.dtype
 
-    def apply(self, v: np.ndarray) -> np.ndarray:
+    def apply(self, v: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """J v"""
         return self._array(self._push(self._tensor(v, self._x)))
 
-    def apply_adjoint(self, u: np.ndarray) -> np.ndarray:
+    def apply_adjoint(self, u: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Jᵀ u"""
         return self._array(self._pull(self._tensor(u, self._y)))
 
@@ -81,13 +82,14 @@ class Jacobian:
         return pulled
 
     @staticmethod
-    def _tensor(v: np.ndarray, like: torch.Tensor) -> torch.Tensor:
+    def _tensor(v: npt.NDArray[Any], like: torch.Tensor) -> torch.Tensor:
         # the array is C++'s, for the time of the call only: a graph must not keep it
         return torch.from_numpy(np.array(v)).to(like.device).view(like.shape)
 
     @staticmethod
-    def _array(t: torch.Tensor) -> np.ndarray:
-        return t.detach().reshape(-1).cpu().numpy()
+    def _array(t: torch.Tensor) -> npt.NDArray[Any]:
+        array: npt.NDArray[Any] = t.detach().reshape(-1).cpu().numpy()
+        return array
 
 
 def shape_of(tensor: torch.Tensor) -> str:
@@ -120,6 +122,5 @@ def checked_output(y: Any, x: torch.Tensor) -> torch.Tensor:
     bad = int((~torch.isfinite(y.detach())).sum())
     if bad:
         raise InputError(f"f: {bad} of the {y.numel()} numbers of its output are not finite")
-    if y.dtype != x.dtype:
-        y = y.to(x.dtype)
-    return y
+    checked: torch.Tensor = y.to(x.dtype)
+    return checked

@@ -105,5 +105,5 @@ def _renamed(record: Record, model: nn.Module, weights: str, sample: int) -> Rec
     fields["model"], fields["model_sha256"], fields["sample"] = type(model).__name__, weights, sample
     fields["input"] = {**fields["input"], "name": None}
     fields["parameters"] = {**(fields.get("parameters") or {}), "operator": "lipscope"}
-    direction = None if record.direction is None else torch.from_numpy(record.direction)
+    direction: Any = None if record.direction is None else torch.from_numpy(record.direction)
     return Record(fields, direction, record.x)

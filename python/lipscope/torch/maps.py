@@ -71,7 +71,8 @@ def attention_map(
 
         return ending
 
-    return lambda x: _run_until_found(attention, x, [(projection, end_here)])
+    wraps = [(projection, end_here)]
+    return lambda x: _run_until_found(attention, x, wraps)
 
 
 def _only(heads: torch.Tensor, head: int, num_heads: int) -> torch.Tensor:
@@ -124,20 +125,20 @@ def output_projection(attention: Call) -> nn.Module | None:
 
 def _torch_attention(attention: Call, head: int | None) -> Map:
     # its output projection is no call of a module: the weights of the other heads are set to 0
-    module = attention.module
-    assert isinstance(module, nn.MultiheadAttention)
+    assert isinstance(attention.module, nn.MultiheadAttention)
     if head is None:
         return lambda x: first_tensor(attention.run(x))
+    projection, kept, num_heads = attention.module.out_proj, head, attention.module.num_heads
 
     def one_head(x: torch.Tensor) -> torch.Tensor:
-        whole = module.out_proj.weight
+        whole = projection.weight
         with torch.no_grad():
-            part = nn.Parameter(_only(whole.detach(), head, module.num_heads), requires_grad=False)
-        module.out_proj.weight = part
+            part = nn.Parameter(_only(whole.detach(), kept, num_heads), requires_grad=False)
+        projection.weight = part
         try:
             return first_tensor(attention.run(x))
         finally:
-            module.out_proj.weight = whole
+            projection.weight = whole
 
     return one_head
 
@@ -160,7 +161,8 @@ class _FirstSum(TorchFunctionMode):
     """Shows the first sum of x with something else, once `ready`."""
 
     def __init__(self, x: torch.Tensor, ready: Callable[[], bool], take: Callable[[torch.Tensor], None]):
-        super().__init__()
+        begin: Any = super().__init__  # without types in older releases
+        begin()
         self._x, self._ready, self._take, self._done = x, ready, take, False
 
     def __torch_function__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -27,17 +28,15 @@ def plain_kernels() -> Iterator[None]:
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(torch.backends.cudnn.flags(enabled=False))
-        stack.enter_context(_NoFastPath())
+        mode: Any = _NoFastPath  # without types in older releases
+        stack.enter_context(mode())
         if hasattr(torch.nn, "attention"):
             from torch.nn.attention import SDPBackend, sdpa_kernel
 
             stack.enter_context(sdpa_kernel(SDPBackend.MATH))
         elif hasattr(torch.nn.functional, "scaled_dot_product_attention"):
-            stack.enter_context(
-                torch.backends.cuda.sdp_kernel(
-                    enable_flash=False, enable_math=True, enable_mem_efficient=False
-                )
-            )
+            only_math = {"enable_flash": False, "enable_math": True, "enable_mem_efficient": False}
+            stack.enter_context(torch.backends.cuda.sdp_kernel(**only_math))
         if hasattr(torch.backends, "mha"):
             before = torch.backends.mha.get_fastpath_enabled()
             torch.backends.mha.set_fastpath_enabled(False)

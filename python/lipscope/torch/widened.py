@@ -35,7 +35,8 @@ class Widened(TorchFunctionMode):
     """
 
     def __init__(self, dtype: torch.dtype) -> None:
-        super().__init__()
+        begin: Any = super().__init__  # without types in older releases
+        begin()
         self.dtype = dtype
 
     def __torch_function__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
