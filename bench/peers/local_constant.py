@@ -25,8 +25,9 @@ from torch_peer import TorchPeer  # noqa: E402
 
 import lipscope.torch  # noqa: E402
 
-# The error of the value is of the order of the residual's square: this is for 1e-4, with room.
-TOLERANCE = 7e-3
+# The error of the value is of the order of the residual's square. Chosen by trying: at seeds 0, 1 and 2
+# the error was then 1.4e-5 to 4.1e-5; at 7e-3 it came to 8.9e-5, too near to 1e-4.
+TOLERANCE = 5e-3
 
 
 def main():

@@ -1,6 +1,6 @@
 """lipscope's own kernels for the models that the program reads: BERT, GPT-2 and Llama.
 
-They are faster than autograd and prove a bound from above as well. The weights are handed over as a
+They prove a bound from above for larger inputs as well. The weights are handed over as a
 folder in memory (a tmpfs where there is one), for the time of one audit.
 """
 
