@@ -9,14 +9,16 @@ PREFIX ?= /usr/local
 # LIPSCOPE_WERROR=ON makes warnings errors, as .ci/run does
 CONFIGURE := cmake --preset release $(if $(LIPSCOPE_WERROR),-DLIPSCOPE_WERROR=$(LIPSCOPE_WERROR))
 
-.PHONY: help setup test-setup bench-setup program release install quickstart picture check bench format \
-  format-check layers asan fuzz campaign clean
+.PHONY: help setup test-setup bench-setup python-env program release install quickstart picture check check-hf \
+  bench format format-check layers types wheel asan fuzz campaign clean
 
 help:
 	@echo 'make quickstart   install what is missing, build, audit MiniLM: report.html'
 	@echo 'make install      build and install under PREFIX (/usr/local), with completion'
 	@echo 'make check        install what is missing, build, run every test'
+	@echo 'make check-hf     the Python package with today'\''s torch, transformers and JAX'
 	@echo 'make asan         the tests of all folders under sanitizers'
+	@echo 'make wheel        a Python wheel that needs no other library: dist/*.whl'
 	@echo 'make bench        build and run the benchmarks'
 	@echo 'make fuzz         feed the file readers random bytes for FUZZ_SECONDS each (60)'
 	@echo 'make campaign     a million adversarial cases for the bounds; killed, it goes on'
@@ -31,14 +33,18 @@ test-setup:
 bench-setup:
 	@tools/install-packages --bench
 
+# what builds and tests the Python package
+python-env: test-setup
+	@tools/python-env build/python-env
+
 # The library and the program alone: no package of the tests is needed. A build
 # folder that is there keeps its settings, so that no test is compiled twice.
 program: setup
 	@test -e build/release/build.ninja || $(CONFIGURE) -DLIPSCOPE_TESTS=OFF
 	@cmake --build --preset release --target lipscope lipscope_cli
 
-release: test-setup
-	@$(CONFIGURE)
+release: python-env
+	@$(CONFIGURE) -DLIPSCOPE_PYTHON=ON -DPython_EXECUTABLE=$(CURDIR)/build/python-env/bin/python
 	@cmake --build --preset release
 
 install: program
@@ -51,11 +57,19 @@ quickstart: program
 # several test programs run at once: a thread that waits leaves its core to others
 check asan: export OMP_WAIT_POLICY = passive
 
-check: release format-check layers
+check: release format-check layers types
 	@ctest --preset release --label-exclude slow -j2
 	@ctest --preset release --label-regex slow -j2
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=2
 	@echo 'make check: all tests passed'
+
+# The Python package with what users have today, from an environment outside the
+# clone (tools/hf-environment); make check runs it with Debian's torch.
+check-hf: release
+	@env=$$(tools/hf-environment) && PYTHONPATH=$(CURDIR)/build/release/python \
+	  LIPSCOPE_PROGRAM=$(CURDIR)/$(PROGRAM) $$env/bin/python -m pytest -q -p no:cacheprovider \
+	  python/tests/test_torch_*.py python/tests/test_jax_*.py
+	@echo 'make check-hf: all tests passed'
 
 asan: test-setup
 	@cmake --preset asan
@@ -93,6 +107,16 @@ format-check: test-setup
 
 layers: test-setup
 	@python3 tools/check_layers.py
+
+# the type hints of the Python package
+types: test-setup
+	@/usr/bin/python3 -m mypy --no-error-summary
+
+# for /usr/bin/python3, and for WHEEL_PYTHONS: WHEEL_PYTHONS=python3.12 makes one that
+# serves all versions from 3.12 on
+wheel: setup
+	@tools/install-packages python3-dev python3-venv
+	@tools/wheel dist $(WHEEL_PYTHONS)
 
 clean:
 	rm -rf build

@@ -36,6 +36,28 @@ function(lipscope_library name header file package)
     INTERFACE_INCLUDE_DIRECTORIES "${${prefix}_INCLUDE_DIR}")
 endfunction()
 
+# lipscope_package(PACKAGE NAME [ARGUMENTS]) is find_package(NAME ARGUMENTS); what
+# is missing is added to LIPSCOPE_MISSING as well.
+macro(lipscope_package package name)
+  find_package(${name} ${ARGN} QUIET)
+  if(NOT ${name}_FOUND)
+    list(APPEND LIPSCOPE_MISSING "${name} (Debian: ${package})")
+  endif()
+endmacro()
+
+# The end of the configuration if something is missing, with the line to run.
+function(lipscope_require_found)
+  if(NOT LIPSCOPE_MISSING)
+    return()
+  endif()
+  string(REGEX MATCHALL "Debian: [^)]+" packages "${LIPSCOPE_MISSING}")
+  list(TRANSFORM packages REPLACE "Debian: " "")
+  list(REMOVE_DUPLICATES packages)
+  list(JOIN packages " " line)
+  message(FATAL_ERROR "lipscope needs libraries that were not found: ${LIPSCOPE_MISSING}\n"
+    "On Debian:\n  apt-get install -y --no-install-recommends ${line}")
+endfunction()
+
 # what lipscope::engine is linked with
 macro(lipscope_engine_libraries)
   lipscope_library(dnnl dnnl.h dnnl libdnnl-dev)

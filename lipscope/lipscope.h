@@ -16,6 +16,8 @@
 ///   Map, LinearOperator, check       a map of your own, and whether its
 ///                                    derivative is right
 ///   measure_norm, golub_kahan        the norm of any Jacobian or operator
+///   MatrixOperator                   a matrix in somebody else's memory
+///   StopWhen                         ends work from another thread
 ///   bounds, best_bound               what is proved from the weights
 ///
 /// Errors are exceptions of three kinds (core/errors.h): InputError for what is
@@ -34,11 +36,13 @@
 #include "lipscope/audit/search.h"               // IWYU pragma: export
 #include "lipscope/audit/train.h"                // IWYU pragma: export
 #include "lipscope/core/errors.h"                // IWYU pragma: export
+#include "lipscope/core/stop.h"                  // IWYU pragma: export
 #include "lipscope/core/version.h"               // IWYU pragma: export
 #include "lipscope/operators/check.h"            // IWYU pragma: export
 #include "lipscope/operators/compose.h"          // IWYU pragma: export
 #include "lipscope/operators/linear_operator.h"  // IWYU pragma: export
 #include "lipscope/operators/map.h"              // IWYU pragma: export
+#include "lipscope/operators/matrix_operator.h"  // IWYU pragma: export
 #include "lipscope/record/records.h"             // IWYU pragma: export
 #include "lipscope/spectral/estimate.h"          // IWYU pragma: export
 #include "lipscope/spectral/golub_kahan.h"       // IWYU pragma: export

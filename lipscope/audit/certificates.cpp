@@ -49,7 +49,8 @@ Certificates::Certificates(const Subject& subject, const Selection& selection,
         "all",
         which));
   const bool rope = subject.model && subject.model->config.rope_theta;
-  if (!kind_bounds(selection.kind).at_input || rope || selection.norm != Norm::two)
+  if (!kind_bounds(selection.kind).at_input || rope ||
+      selection.norm != Norm::two)
     throw InputError(fmt::format(
         "--certificate {}: there is none for kind {}, norm {}{}; it is for "
         "dot-product attention without rotary positions, in the 2-norm",

@@ -87,16 +87,19 @@ Inputs::Inputs(const SourceOptions& o, const Subject& subject,
     throw InputError(
         "--text and --ids are for models; a layer by itself reads tokens of "
         "numbers: --input X.npy or --length N");
-  if ((text || !o.input.empty()) && o.radius)
+  if ((text || gives_tokens(o)) && o.radius)
     throw InputError("--radius: the tokens are given, not made");
   const bool attention =
       selection.map == MapName::core || selection.map == MapName::attn;
-  if (subject.model && !attention && (!o.input.empty() || o.radius))
+  if (subject.model && !attention && (gives_tokens(o) || o.radius))
     throw InputError(fmt::format(
         "--map {}: its input comes from tokens; give --text or --ids",
         name_of(selection.map)));
 
-  if (!o.input.empty()) {
+  if (o.tokens) {
+    use_given(*o.tokens, "tokens in memory");
+    input_.from = "memory";
+  } else if (!o.input.empty()) {
     use_given(read_npy(o.input), o.input);
     input_.from = "file", input_.name = o.input;
   } else if (subject.layer && o.lengths.empty() &&
@@ -166,9 +169,9 @@ void Inputs::use_gaussian(const SourceOptions& o) {
     lengths = parse_lengths(o.lengths);
   else if (o.random.empty())
     throw InputError(fmt::format(
-        "{}: at which tokens? The file has no tensor \"x\"; give --input X.npy "
-        "or --length N",
-        subject_.name));
+        "{}: at which tokens? {}; give --input X.npy or --length N",
+        subject_.name,
+        o.layer ? "None are given" : "The file has no tensor \"x\""));
   make_groups(lengths, o.samples > 0 ? o.samples : 1, 0);
 
   gaussian_ = true;

@@ -165,7 +165,7 @@ class Inverting final {
                          {"depth", o_.depth},
                          {"tolerance", o_.invert.tolerance},
                          {"max_iterations", o_.invert.max_iterations},
-                         {"given", o_.source.input.empty() ? "X" : "Y"},
+                         {"given", gives_tokens(o_.source) ? "Y" : "X"},
                          {"dtype_of_the_pass", name_of(inputs_.dtype())}});
     if (o_.log_det)
       r.parameters.update(
@@ -176,7 +176,7 @@ class Inverting final {
   }
 
   void invert_one(Record r, const Matrix& given) {
-    if (o_.save_input.empty() && records_.keep(r)) return;
+    if (o_.save_input.empty() && !o_.witness && records_.keep(r)) return;
     set_radii(given, r);
     const std::optional<Index> layer = r.layer;
     const std::string doing = fmt::format("n = {}, sample {}", r.n, r.sample);
@@ -186,7 +186,7 @@ class Inverting final {
     const Proved known = proved(layer, r.n);
     const std::vector<ResidualMap> maps(
         o_.depth, {&map(layer), o_.scale, known.lipschitz});
-    const bool truth = o_.source.input.empty();
+    const bool truth = !gives_tokens(o_.source);
     const Matrix y = truth ? forward(maps, given) : given;
     if (!y.allFinite())
       throw RunError(fmt::format("{}: Y is not finite", subject_.name));
@@ -230,6 +230,8 @@ class Inverting final {
             .count();
     if (!o_.save_input.empty()) write_npy(o_.save_input, found.x);
     records_.add(r);
+    if (o_.witness)
+      o_.witness({.row = records_.rows().size() - 1, .input = found.x});
   }
 
   static Matrix forward(const std::vector<ResidualMap>& maps, Matrix x) {

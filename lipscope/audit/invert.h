@@ -6,6 +6,7 @@
 #include "lipscope/audit/progress.h"
 #include "lipscope/audit/selection.h"
 #include "lipscope/audit/source.h"
+#include "lipscope/audit/witness.h"
 #include "lipscope/control/invert.h"
 #include "lipscope/control/log_det.h"
 #include "lipscope/record/records.h"
@@ -25,6 +26,7 @@ struct InvertRequest {
   LogDetOptions series;
   int threads = 0;              ///< 0: all cores
   std::string save_input = {};  ///< a file for the X of a single inversion
+  TakeWitness witness = {};     ///< called with each X; may be empty
 };
 
 /// The input of residual attention from its output by X <- Y - c f(X): a record

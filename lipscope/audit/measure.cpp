@@ -119,7 +119,7 @@ class Measuring final {
     std::vector<Index> sequences;     // of the group, those to be measured
     std::shared_ptr<const Matrix> x;  // these under one another, once made
     bool answered = false;
-    Vector direction = {};  // of the first of them
+    std::vector<Vector> directions = {};  // of these
 
     Index count() const { return static_cast<Index>(sequences.size()); }
   };
@@ -158,7 +158,7 @@ class Measuring final {
     }
     // what is measured beside a sequence does not change its numbers
     for (Index k = 0; k < group.count; ++k)
-      if (saves() || !job.known[k]) job.sequences.push_back(k);
+      if (saves() || o_.witness || !job.known[k]) job.sequences.push_back(k);
     return job;
   }
 
@@ -233,7 +233,7 @@ class Measuring final {
     bool cut = false;
     std::vector<Record> records;
     for (const Index i : job.sequences) records.push_back(job.records[i]);
-    job.direction = answer(job, records, doing, cut);
+    job.directions = answer(job, records, doing, cut);
     const double measured = elapsed();
     cut = cut || (!time_left() && certificates_.wanted(records));
     const bool certified = !cut && certificates_.add(records, *job.x, job.part);
@@ -248,9 +248,9 @@ class Measuring final {
     }
   }
 
-  // the direction found at the first sequence; `cut` if there was no more time
-  Vector answer(const Job& job, std::vector<Record>& records,
-                const std::string& doing, bool& cut) {
+  // the directions found; `cut` if there was no more time
+  std::vector<Vector> answer(const Job& job, std::vector<Record>& records,
+                             const std::string& doing, bool& cut) {
     const Index n = job.group.n, count = job.count();
     std::vector<Vector> directions;
     if (selection_.norm != Norm::two) {
@@ -269,7 +269,7 @@ class Measuring final {
                                   .likely = shift_direction(common_shift_of(f),
                                                             *j, x, 1)})));
       }
-      return directions.front();
+      return directions;
     }
     const Maps::Pair& made = maps_.pair(job.part, count);
     MeasureOptions solver = o_.solver;
@@ -292,19 +292,32 @@ class Measuring final {
         records[i].details.update(flows[i]);
       }
     }
-    return directions.front();
+    return directions;
   }
 
-  void write(const Job& job) {
+  void write(Job& job) {
     done_ += job.group.count;
-    const bool done = job.direction.size() > 0;  // there was time
-    if (done) save(*job.x, job.direction);
+    const bool done = !job.directions.empty();  // there was time
+    if (done) save(*job.x, job.directions.front());
+    Index measured = 0;
     for (Index i = 0; i < job.group.count; ++i) {
       all_done_ = all_done_ && (done || job.known[i]);
       if (!done && !job.known[i]) continue;
       records_.add(job.records[i]);
       growth_.note({job.part.layer, job.part.head}, records_.rows().back());
+      if (measured < job.count() && job.sequences[measured] == i)
+        show_witness(job, measured++);
     }
+    job.directions = {};
+  }
+
+  // of sequence k of those that were measured, whose row is the last one
+  void show_witness(const Job& job, Index k) const {
+    if (!o_.witness || job.directions.empty()) return;
+    const Index n = job.group.n;
+    o_.witness({.row = records_.rows().size() - 1,
+                .direction = unflatten(job.directions[k], n, job.x->cols()),
+                .input = job.x->middleRows(k * n, n)});
   }
 
   void show(const std::string& doing, Index step = 0) {

@@ -6,6 +6,7 @@
 #include "lipscope/audit/progress.h"
 #include "lipscope/audit/selection.h"
 #include "lipscope/audit/source.h"
+#include "lipscope/audit/witness.h"
 #include "lipscope/record/records.h"
 #include "lipscope/spectral/estimate.h"
 
@@ -24,6 +25,9 @@ struct MeasureRequest {
   bool tokens = false;  ///< how much of the worst change sits on each token
   /// Files for the witness and the tokens of a single measurement; empty: none.
   std::string save_direction = {}, save_input = {};
+  /// Called with the direction and the tokens of each measurement that is made.
+  /// May be empty.
+  TakeWitness witness = {};
 };
 
 /// The norm of the Jacobian of every selected map at every input: a record for

@@ -146,7 +146,8 @@ class Searching final {
   void search_one(const Record& asked, const Tokens& tokens) {
     const std::optional<Index> layer = asked.layer, head = asked.head;
     const Index n = asked.n;
-    if (const ordered_json* found = records_.find(asked); found && !saves()) {
+    if (const ordered_json* found = records_.find(asked);
+        found && !saves() && !o_.witness) {
       keep_starts(asked, *found);
       records_.keep(asked);
       all_converged_ = all_converged_ && (*found)["status"] == "converged";
@@ -208,6 +209,12 @@ class Searching final {
     all_converged_ = all_converged_ && r.converged && r.cut.empty();
     save(result.best);
     records_.add(r);
+    const Found& best = result.best;
+    if (o_.witness)
+      o_.witness(
+          {.row = records_.rows().size() - 1,
+           .direction = unflatten(best.direction, best.x.rows(), best.x.cols()),
+           .input = best.x});
   }
 
   // the same rows as when the search was made: those of the starts that led

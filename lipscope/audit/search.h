@@ -6,6 +6,7 @@
 #include "lipscope/audit/progress.h"
 #include "lipscope/audit/selection.h"
 #include "lipscope/audit/source.h"
+#include "lipscope/audit/witness.h"
 #include "lipscope/record/records.h"
 #include "lipscope/search/search.h"
 
@@ -19,6 +20,9 @@ struct SearchRequest {
   int threads = 0;  ///< 0: all cores
   /// Files for the direction and the tokens of a single search; empty: none.
   std::string save_direction = {}, save_input = {};
+  /// Called with the direction and the tokens of the best of each search. May
+  /// be empty.
+  TakeWitness witness = {};
 };
 
 /// The inputs at which the selected maps react most: a record for each start

@@ -37,6 +37,10 @@ std::vector<std::string> split(const std::string& text, char by) {
   return parts;
 }
 
+bool gives_tokens(const SourceOptions& options) {
+  return !options.input.empty() || options.tokens;
+}
+
 Kind parse_kind(const std::string& name) {
   if (name == "auto") return Kind::dot;
   for (const Kind kind : all_kinds)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,16 +11,22 @@
 
 namespace lipscope::audit {
 
+struct LoneLayer;
+
 /// Where weights and tokens come from, as the user says it.
 struct SourceOptions {
   std::string model;    ///< MODEL_DIR, a Hugging Face folder
   std::string weights;  ///< FILE.safetensors with one layer
   std::string random;   ///< "gpt2", "bert", or "d=768,heads=12": made up
+  /// A layer in memory, in place of the three above.
+  std::shared_ptr<const LoneLayer> layer = {};
   Index num_heads = 0;
   std::string kind = "auto";  ///< "auto": the model's own; of a layer, dot
   CosineScales cosine;        ///< of kind cosine
 
-  std::string input;      ///< X.npy
+  std::string input;  ///< X.npy
+  /// Tokens in memory, in place of `input`.
+  std::shared_ptr<const Matrix> tokens = {};
   std::string text, ids;  ///< files, for a model
   std::string lengths;    ///< "2:100:2" or "8,32,128"
   Index samples = 0;      ///< of each length; 0: 10 of a text, 1 otherwise
@@ -30,6 +37,9 @@ struct SourceOptions {
   NumberFormat dtype = NumberFormat::f32;
   std::uint64_t seed = 0;
 };
+
+/// Whether the tokens are given as numbers, in a file or in memory.
+bool gives_tokens(const SourceOptions& options);
 
 /// "a:b:s" (b left out), "a:b", or "a,b,c", as positive integers.
 std::vector<Index> parse_lengths(const std::string& text);

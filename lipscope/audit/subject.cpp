@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "lipscope/attention/kinds.h"
 #include "lipscope/core/errors.h"
@@ -10,6 +11,7 @@
 #include "lipscope/io/safetensors.h"
 #include "lipscope/io/sha256.h"
 #include "lipscope/model/layer.h"
+#include "lipscope/record/fingerprint.h"
 
 namespace lipscope::audit {
 namespace {
@@ -131,6 +133,21 @@ LoneLayer stored_layer(const SourceOptions& o) {
   return layer;
 }
 
+// of all weights, each by its content; what is absent counts as empty
+std::string content_of(const LoneLayer& layer) {
+  const AttentionWeights& w = layer.weights;
+  std::vector<std::string> parts;
+  for (const Matrix* m : {&w.query, &w.key, &w.value, &w.output})
+    parts.push_back(fingerprint(*m));
+  for (const Vector* v :
+       {&w.query_bias, &w.key_bias, &w.value_bias, &w.output_bias})
+    parts.push_back(fingerprint(Matrix(*v)));
+  if (layer.norm)
+    for (const Vector* v : {&layer.norm->gain, &layer.norm->bias})
+      parts.push_back(fingerprint(Matrix(*v)));
+  return fingerprint(parts);
+}
+
 Model random_architecture(const SourceOptions& o) {
   return random_model(usual_config(o.random == "gpt2" ? Architecture::gpt2
                                                       : Architecture::bert),
@@ -152,12 +169,19 @@ Index Subject::features() const {
 Mask Subject::mask() const { return model ? model->config.mask() : Mask::none; }
 
 Subject load_subject(const SourceOptions& o) {
-  if (o.model.empty() + o.weights.empty() + o.random.empty() != 2)
+  if (!o.model.empty() + !o.weights.empty() + !o.random.empty() +
+          (o.layer != nullptr) !=
+      1)
     throw InputError(
         "where are the weights? Give MODEL_DIR, --weights FILE.safetensors "
         "or --random gpt2|bert|d=768,heads=12");
   Subject subject;
-  if (!o.model.empty()) {
+  if (o.layer) {
+    require_sound(o.layer->weights, parse_kind(o.kind));
+    subject.layer = o.layer;
+    subject.name = "in memory";
+    subject.sha256 = content_of(*o.layer);
+  } else if (!o.model.empty()) {
     subject.model = load_model(o.model);
     subject.name = o.model;
     subject.sha256 = subject.model->parameters.sha256();
@@ -165,14 +189,14 @@ Subject load_subject(const SourceOptions& o) {
     subject.model = random_architecture(o);
     subject.name = "random " + o.random;
   } else if (!o.random.empty()) {
-    subject.layer = random_layer(o);
+    subject.layer = std::make_shared<const LoneLayer>(random_layer(o));
     subject.name = "random " + o.random;
   } else {
     if (o.num_heads < 1)
       throw InputError(fmt::format(
           "{}: how many heads? The file does not say; give --num-heads",
           o.weights));
-    subject.layer = stored_layer(o);
+    subject.layer = std::make_shared<const LoneLayer>(stored_layer(o));
     subject.name = o.weights;
     subject.sha256 = sha256_file(o.weights);
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -12,7 +13,7 @@ namespace lipscope::audit {
 /// What the seed is split into.
 enum Stream : std::uint64_t { weight_stream = 0, token_stream = 1 };
 
-/// One attention layer by itself, from a file or made up.
+/// One attention layer by itself: from a file, from memory or made up.
 struct LoneLayer {
   AttentionWeights weights;
   Matrix x;  ///< the tokens that came with the weights, or empty
@@ -23,9 +24,9 @@ struct LoneLayer {
 
 /// What a command is about: one layer by itself, or a model; and its name.
 struct Subject {
-  std::optional<LoneLayer> layer;
+  std::shared_ptr<const LoneLayer> layer;
   std::optional<Model> model;
-  std::string name;  ///< the file, the folder, or the recipe
+  std::string name;  ///< the file, the folder, the recipe, or "in memory"
   std::optional<std::string> sha256;
 
   Index layers() const;

@@ -7,6 +7,7 @@
 #include <exception>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/core/stop.h"
 
 namespace lipscope {
 
@@ -20,16 +21,22 @@ void parallel_for(Index count, int threads,
   const int team = static_cast<int>(
       std::min<Index>(count, omp_in_parallel() ? 1 : thread_count(threads)));
   if (team <= 1) {
-    for (Index i = 0; i < count; ++i) task(i);
+    for (Index i = 0; i < count; ++i) {
+      check_stop();
+      task(i);
+    }
     return;
   }
 
   std::exception_ptr first;
   std::atomic<bool> failed = false;
+  const std::atomic<bool>* const stop = stop_flag();
 #pragma omp parallel for schedule(dynamic, 1) num_threads(team)
   for (Index i = 0; i < count; ++i) {
     if (failed.load(std::memory_order_relaxed)) continue;
     try {
+      const StopWhen here(stop);
+      check_stop();
       task(i);
     } catch (...) {
 #pragma omp critical(lipscope_parallel_for)

@@ -17,7 +17,7 @@ namespace lipscope {
 
 /// The tokens that a number speaks of.
 struct RecordInput {
-  /// "text", "ids", "file", "tensor", "gaussian" or "random ids".
+  /// "text", "ids", "file", "memory", "tensor", "gaussian" or "random ids".
   std::string from;
   std::optional<std::string> name = {};  ///< the file, as it was given
   /// Of the content of this very window or matrix, see fingerprint.h; of

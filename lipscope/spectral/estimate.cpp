@@ -132,16 +132,26 @@ std::vector<Measurement> measure_dense(const LinearOperator<double>& j,
 
 // ---- large: iterate
 
+template <class Real>
+using SharedOperator = std::shared_ptr<const LinearOperator<Real>>;
+
+// Where the two forms of J come from.
+struct Forms {
+  Index unknowns = 0;  // columns
+  std::function<SharedOperator<float>()> in_f32;
+  std::function<SharedOperator<double>()> in_f64;
+  // a direction to start from, or nothing
+  std::function<VectorOf<float>(const LinearOperator<float>&)> likely = {};
+};
+
 class Search final {
  public:
-  Search(const Map<float>& search, const Map<double>& witness, const Matrix& x,
-         const MeasureOptions& options)
-      : search_(search),
-        witness_(witness),
-        x_(x),
+  Search(Forms forms, const MeasureOptions& options)
+      : forms_(std::move(forms)),
         options_(options),
         sequences_(options.sequences),
-        cols_(x.size() / sequences_),
+        unknowns_(forms_.unknowns),
+        cols_(unknowns_ / sequences_),
         found_(sequences_) {}
 
   std::vector<Measurement> run() {
@@ -179,19 +189,17 @@ class Search final {
   // the vectors of the f32 iteration would not fit side by side.
   const LinearOperator<double>& j64() {
     if (!j64_) {
-      j64_ = witness_.linearize(x_);
-      require(j64_->rows() == rows_ && j64_->cols() == x_.size(),
+      j64_ = forms_.in_f64();
+      require(j64_->rows() == rows_ && j64_->cols() == unknowns_,
               "measure_norm: the map is [{}x{}] in f32 and [{}x{}] in f64",
-              rows_, x_.size(), j64_->rows(), j64_->cols());
+              rows_, unknowns_, j64_->rows(), j64_->cols());
     }
     return *j64_;
   }
 
-  Vector start_at(const LinearOperator<float>& j32,
-                  const MatrixOf<float>& x) const {
-    if (options_.enclose != 0.0) return {};
-    const VectorOf<float> likely =
-        shift_direction(options_.common_shift, j32, x, sequences_);
+  Vector start_at(const LinearOperator<float>& j32) const {
+    if (options_.enclose != 0.0 || !forms_.likely) return {};
+    const VectorOf<float> likely = forms_.likely(j32);
     if (likely.size() == 0) return {};
     Vector start = likely.cast<double>();
     const Vector random = random_direction(cols_, Rng(options_.seed).split(0));
@@ -201,18 +209,15 @@ class Search final {
   }
 
   void search_in_f32() {
-    const MatrixOf<float> rounded = x_.cast<float>();
-    require(rounded.allFinite(),
-            "measure_norm: the input, up to {}, does not fit f32",
-            x_.cwiseAbs().maxCoeff());
-    std::unique_ptr<LinearOperator<float>> j32 = search_.linearize(rounded);
+    SharedOperator<float> j32 = forms_.in_f32();
     rows_ = j32->rows();
-    require(j32->cols() == x_.size() && rows_ % sequences_ == 0,
-            "measure_norm: {} sequences [{}x{}] have a [{}x{}] Jacobian",
-            sequences_, x_.rows(), x_.cols(), rows_, j32->cols());
+    require(j32->cols() == unknowns_ && rows_ % sequences_ == 0,
+            "measure_norm: {} sequences of {} numbers in all have a [{}x{}] "
+            "Jacobian",
+            sequences_, unknowns_, rows_, j32->cols());
 
     GolubKahanOptions options = iteration();
-    options.start = start_at(*j32, rounded);
+    options.start = start_at(*j32);
     // f32 resolves no residual below a few of its units
     options.tolerance = std::max(options.tolerance, 1e-6);
     options.enclose = part_of_enclosure(0.9);
@@ -297,7 +302,7 @@ class Search final {
   // alone.
   void continue_in_f64() {
     GolubKahanOptions options = iteration();
-    options.start = Vector::Zero(x_.size());
+    options.start = Vector::Zero(unknowns_);
     for (Index s = 0; s < sequences_; ++s)
       if (found_[s].residual > options_.tolerance)
         options.start.segment(s * cols_, cols_) = found_[s].direction;
@@ -308,7 +313,7 @@ class Search final {
   // rounding does not count: the later one has the smaller residual.
   void adopt(const std::vector<NormEstimate>& estimates, NormMethod by) {
     constexpr double rounding = 1e-13;
-    Vector directions(x_.size());
+    Vector directions(unknowns_);
     for (Index s = 0; s < sequences_; ++s)
       directions.segment(s * cols_, cols_) = estimates[s].direction;
     const std::vector<Recomputed> exact =
@@ -327,12 +332,11 @@ class Search final {
     }
   }
 
-  const Map<float>& search_;
-  const Map<double>& witness_;
-  const Matrix& x_;
+  Forms forms_;
   const MeasureOptions& options_;
-  Index sequences_, cols_, rows_ = 0;  // cols_ of one sequence, rows_ of all
-  std::unique_ptr<LinearOperator<double>> j64_;
+  Index sequences_, unknowns_;
+  Index cols_, rows_ = 0;  // cols_ of one sequence, rows_ of all
+  SharedOperator<double> j64_;
   std::vector<Measurement> found_;
   int steps_ = 0;      // of the longest sequence, over all iterations
   bool going_ = true;  // until keep_going says no
@@ -350,6 +354,58 @@ MemoryPlan memory_plan(Index unknowns, const MeasureOptions& options) {
           steps(vectors_within<double>(options.memory, unknowns))};
 }
 
+namespace {
+
+void require_sound(const MeasureOptions& options) {
+  require(options.tolerance >= 0.0 && options.max_steps > 0,
+          "measure_norm: tolerance {}, max_steps {}", options.tolerance,
+          options.max_steps);
+  require(options.enclose == 0.0 || options.enclose > 1.0,
+          "measure_norm: enclose {}; a factor above 1, or 0 for none",
+          options.enclose);
+  require(options.delta > 0.0 && options.delta < 1.0,
+          "measure_norm: delta {} is not between 0 and 1", options.delta);
+}
+
+// The maps at x, which must outlive the result.
+Forms forms_at(const Map<float>& search, const Map<double>& witness,
+               const Matrix& x, const MeasureOptions& options) {
+  const auto rounded = std::make_shared<MatrixOf<float>>(x.cast<float>());
+  require(rounded->allFinite(),
+          "measure_norm: the input, up to {}, does not fit f32",
+          x.cwiseAbs().maxCoeff());
+  return {.unknowns = x.size(),
+          .in_f32 = [&search, rounded] { return search.linearize(*rounded); },
+          .in_f64 = [&witness, &x] { return witness.linearize(x); },
+          .likely =
+              [rounded, &options](const LinearOperator<float>& j32) {
+                return shift_direction(options.common_shift, j32, *rounded,
+                                       options.sequences);
+              }};
+}
+
+// who owns it keeps it
+template <class Real>
+SharedOperator<Real> borrowed(const LinearOperator<Real>& a) {
+  return {std::shared_ptr<void>(), &a};
+}
+
+void require_one(const MeasureOptions& options) {
+  require(options.sequences == 1 && !options.common_shift,
+          "measure_norm: an operator by itself has {} sequences or a common "
+          "shift",
+          options.sequences);
+}
+
+bool is_formed(const LinearOperator<double>& a, const MeasureOptions& options) {
+  const Index most = options.dense_limit;
+  require(a.rows() > 0 && a.cols() > 0, "measure_norm: a [{}x{}] operator",
+          a.rows(), a.cols());
+  return a.cols() <= most && a.rows() <= 4 * most * most / a.cols();
+}
+
+}  // namespace
+
 std::vector<Measurement> measure_norms(const Map<float>& search,
                                        const Map<double>& witness,
                                        const Matrix& x,
@@ -360,17 +416,10 @@ std::vector<Measurement> measure_norms(const Map<float>& search,
           x.rows(), x.cols(), options.sequences);
   require(x.allFinite(), "measure_norm: the [{}x{}] input is not finite",
           x.rows(), x.cols());
-  require(options.tolerance >= 0.0 && options.max_steps > 0,
-          "measure_norm: tolerance {}, max_steps {}", options.tolerance,
-          options.max_steps);
-  require(options.enclose == 0.0 || options.enclose > 1.0,
-          "measure_norm: enclose {}; a factor above 1, or 0 for none",
-          options.enclose);
-  require(options.delta > 0.0 && options.delta < 1.0,
-          "measure_norm: delta {} is not between 0 and 1", options.delta);
+  require_sound(options);
 
   if (x.size() / options.sequences > options.dense_limit)
-    return Search(search, witness, x, options).run();
+    return Search(forms_at(search, witness, x, options), options).run();
 
   const std::unique_ptr<LinearOperator<double>> j64 = witness.linearize(x);
   require(j64->cols() == x.size() && j64->rows() % options.sequences == 0,
@@ -385,6 +434,52 @@ Measurement measure_norm(const Map<float>& search, const Map<double>& witness,
           "measure_norm: {} sequences; measure_norms measures many",
           options.sequences);
   return measure_norms(search, witness, x, options).front();
+}
+
+Measurement measure_norm(const LinearOperator<float>& search,
+                         const LinearOperator<double>& witness,
+                         const MeasureOptions& options) {
+  require_sound(options);
+  require_one(options);
+  if (is_formed(witness, options)) return measure_dense(witness, options)[0];
+  return Search({.unknowns = witness.cols(),
+                 .in_f32 = [&] { return borrowed(search); },
+                 .in_f64 = [&] { return borrowed(witness); }},
+                options)
+      .run()
+      .front();
+}
+
+Measurement measure_norm(const LinearOperator<double>& a,
+                         const MeasureOptions& options) {
+  require_sound(options);
+  require_one(options);
+  if (is_formed(a, options)) return measure_dense(a, options)[0];
+  const NormEstimate e =
+      golub_kahan(a, {.tolerance = options.tolerance,
+                      .max_steps = options.max_steps,
+                      // the rest is for rounding
+                      .enclose = options.enclose == 0.0
+                                     ? 0.0
+                                     : 1.0 + 0.999 * (options.enclose - 1.0),
+                      .delta = options.delta,
+                      .seed = options.seed,
+                      .threads = options.threads,
+                      .keep_going = options.keep_going,
+                      .memory = options.memory});
+  Recomputed exact = recomputed(a, 1, e.direction).front();
+  std::vector<Measurement> found(1);
+  found[0] = {.lower = exact.sigma,
+              .lower_by = NormMethod::golub_kahan_f64,
+              .residual = exact.residual,
+              .steps = e.steps,
+              .direction = e.direction,
+              .image = std::move(exact.image),
+              .delta = options.delta};
+  if (std::isfinite(e.upper_factor))
+    found[0].upper_whp = e.upper_factor * e.value * (1.0 + slack_f64);
+  conclude(found, options);
+  return found[0];
 }
 
 }  // namespace lipscope

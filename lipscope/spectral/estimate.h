@@ -105,4 +105,17 @@ std::vector<Measurement> measure_norms(const Map<float>& search,
                                        const Matrix& x,
                                        const MeasureOptions& options);
 
+/// The same of an operator that is there, of any shape [rows×cols]: `search` is
+/// it in f32 and `witness` in f64. It is formed if it has at most dense_limit
+/// columns and 4 dense_limit² entries. There are no sequences and no common
+/// shift.
+Measurement measure_norm(const LinearOperator<float>& search,
+                         const LinearOperator<double>& witness,
+                         const MeasureOptions& options = {});
+
+/// The same with all products in f64. One statement may fail here, and it has
+/// all of delta.
+Measurement measure_norm(const LinearOperator<double>& a,
+                         const MeasureOptions& options = {});
+
 }  // namespace lipscope

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "lipscope/spectral/dense.h"
+#include "lipscope/theory/stack_constant.h"
 #include "lipscope/train/model_stack.h"
 #include "lipscope/train/trainer.h"
 #include "tests/support/stack_map.h"

@@ -86,7 +86,8 @@ TEST(TrainedModel, HasTheStackThatLearnt) {
   for (const LanguageModelConfig& config : every_model()) {
     const Trained t(config);
     const LanguageModel<double> learnt(config);
-    const Stack expected = stack_of(learnt, t.weights.cast<double>());
+    const Vector weights = t.weights.cast<double>();
+    const Stack expected = stack_of(learnt, weights);
     const Stack read = load_stack(load_model(t.folder.path()));
     EXPECT_EQ(read.context, expected.context) << name(config);
     EXPECT_EQ(read.kind(), expected.kind()) << name(config);

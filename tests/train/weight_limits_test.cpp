@@ -6,6 +6,7 @@
 
 #include "lipscope/core/errors.h"
 #include "lipscope/theory/norms.h"
+#include "lipscope/theory/stack_constant.h"
 #include "lipscope/train/model_stack.h"
 #include "lipscope/train/trainer.h"
 #include "tests/train/small_models.h"

@@ -1,0 +1,533 @@
+"""What the commands of the program do, under the same names and with the same options.
+
+``lengths="8,32"`` of the command line may be a list here, ``heads`` and ``layers`` too, and ``radius`` a number. What
+is None is as if it were not given. Three arguments are of Python alone: ``progress`` (see :mod:`lipscope.progress`),
+``directions``, and an :class:`lipscope.Attention` or an array in place of a folder or a file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Union
+
+from lipscope import _core
+from lipscope.arrays import plain
+from lipscope.errors import InputError
+from lipscope.progress import Progress, shown
+from lipscope.records import Record, Records
+
+if TYPE_CHECKING:
+    from lipscope.attention import Attention
+
+__all__ = ["bound", "certify", "invert", "meanfield", "measure", "reproduce", "search", "train", "wasserstein"]
+
+Path = Union[str, "os.PathLike[str]"]
+Numbers = Union[int, str, Iterable[int], None]
+"""One number, several, or as on the command line: ``"2:100:2"``, ``"8,32"``."""
+
+
+def _listed(name: str, numbers: Numbers) -> str | None:
+    if numbers is None or isinstance(numbers, str):
+        return numbers
+    if isinstance(numbers, Iterable):
+        return ",".join(str(_whole(name, n)) for n in numbers)
+    return str(_whole(name, numbers))
+
+
+def _whole(name: str, number: Any, least: int = 0) -> int:
+    try:
+        whole = number.__index__()
+    except (AttributeError, TypeError):
+        raise TypeError(f"{name}: expected a whole number, got {number!r}") from None
+    if whole < least:
+        raise ValueError(f"{name}: expected {least} or more, got {whole}")
+    return int(whole)
+
+
+def _real(name: str, number: Any, above: float | None = None, below: float | None = None) -> float:
+    try:
+        value = float(number)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: expected a number, got {number!r}") from None
+    if value != value or (above is not None and not value > above) or (below is not None and not value < below):
+        between = f"above {above}" + (f" and below {below}" if below is not None else "")
+        raise ValueError(f"{name}: expected a number {between}, got {value}")
+    return value
+
+
+# what the program sees to when it reads its command line
+_CHECKED: dict[str, Callable[[str, Any], Any]] = {
+    **{name: _listed for name in ("lengths", "layers", "heads")},
+    **{
+        name: (lambda least: lambda n, v: _whole(n, v, least))(least)
+        for least, names in {
+            0: ("offset", "restarts", "warmup", "measure", "positions", "targets", "seed", "threads", "memory"),
+            1: (
+                "num_heads", "samples", "max_steps", "max_evaluations", "depth", "max_iterations", "width", "context",
+                "mlp_width", "batch", "eval_every", "iterations", "steps",
+            ),
+            2: ("duplicate", "probes"),
+        }.items()
+        for name in names
+    },
+    **{
+        name: lambda n, v: _real(n, v, 0.0)
+        for name in (
+            "tolerance", "tau", "nu", "epsilon", "move_atoms", "scale", "truncation", "lr", "max_lipschitz",
+            "spectral_cap",
+        )
+    },
+    "enclose": lambda n, v: _real(n, v, 1.0),
+    "delta": lambda n, v: _real(n, v, 0.0, 1.0),
+    "contraction": lambda n, v: _real(n, v, 0.0, 1.0),
+    "radius": lambda n, v: v if isinstance(v, str) else repr(_real(n, v, 0.0)),
+    "norm": lambda n, v: str(v),
+}  # fmt: skip
+
+
+def _options(given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments as the core reads them."""
+    options = {}
+    for name, value in given.items():
+        if value is None:
+            continue
+        if isinstance(value, os.PathLike):
+            value = os.fspath(value)
+        options[name] = _CHECKED.get(name, lambda n, v: v)(name, value)
+    return options
+
+
+def _in_python(message: str) -> str:
+    """A message of the library with the options as they are called here."""
+    message = re.sub(r"--([a-z][a-z-]*)", lambda m: m[1].replace("-", "_"), message)
+    return message.replace("MODEL_DIR", "a folder")
+
+
+def _run(
+    command: Callable[..., dict[str, Any]],
+    options: dict[str, Any],
+    progress: Progress,
+    layer: Attention | None = None,
+    tokens: Any = None,
+) -> Records:
+    parts = {} if command is _core.train else {"layer": layer and layer.weights(), "tokens": tokens}
+    with shown(progress) as told:
+        try:
+            found = command(options, progress=told, **parts)
+        except InputError as wrong:
+            raise InputError(_in_python(str(wrong))) from None
+    arrays = found["arrays"]
+    rows = [Record(json.loads(line), *arrays.get(i, (None, None))) for i, line in enumerate(found["rows"])]
+    return Records(rows, [Record(json.loads(line)) for line in found["fits"]], found["finding"])
+
+
+def _one_or_all(records: Records) -> Record | Records:
+    return records[0] if len(records) == 1 else records
+
+
+def _length(length: int | None, lengths: Numbers) -> Numbers:
+    if length is not None and lengths is not None:
+        raise TypeError("length and lengths are one option; give one of them")
+    return lengths if length is None else length
+
+
+def _source(
+    subject: Path | Attention | None, tokens: Any, options: dict[str, Any]
+) -> tuple[dict[str, Any], Attention | None, Any]:
+    """Where weights and tokens come from: the options, the layer in memory, the tokens in memory."""
+    from lipscope.attention import Attention
+
+    layer = None
+    if isinstance(subject, Attention):
+        layer = subject
+        own = {"kind": layer.kind, "mask": layer.mask, "tau": layer.tau, "nu": layer.nu, "epsilon": layer.epsilon}
+        for name, value in own.items():
+            if options.get(name) is not None:
+                raise TypeError(f"{name}: the layer has its own; make another with replace({name}=...)")
+            options[name] = value
+        for name in ("weights", "random", "num_heads"):
+            if options.get(name) is not None:
+                raise TypeError(f"{name}: a layer was given already")
+    elif subject is not None:
+        if not isinstance(subject, (str, os.PathLike)):
+            raise TypeError(f"expected a folder or a lipscope.Attention, got {type(subject).__name__}")
+        options["model"] = os.fspath(subject)
+    if isinstance(tokens, (str, os.PathLike)):
+        options["input"] = os.fspath(tokens)
+        tokens = None
+    return _options(options), layer, None if tokens is None else plain(tokens)
+
+
+def measure(
+    subject: Path | Attention | None = None,
+    input: Any = None,
+    *,
+    weights: Path | None = None,
+    random: str | None = None,
+    num_heads: int | None = None,
+    kind: str | None = None,
+    tau: float | None = None,
+    nu: float | None = None,
+    epsilon: float | None = None,
+    text: Path | None = None,
+    ids: Path | None = None,
+    length: int | None = None,
+    lengths: Numbers = None,
+    samples: int | None = None,
+    offset: int | None = None,
+    radius: float | str | None = None,
+    dtype: str | None = None,
+    map: str | None = None,
+    layers: Numbers = None,
+    heads: Numbers = None,
+    mask: str | None = None,
+    norm: str | int | None = None,
+    tolerance: float | None = None,
+    max_steps: int | None = None,
+    enclose: float | None = None,
+    delta: float | None = None,
+    certificate: str | None = None,
+    budget: float | None = None,
+    memory: int | None = None,
+    tokens: bool | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    out: Path | None = None,
+    resume: bool | None = None,
+    directions: bool | None = None,
+    progress: Progress = None,
+) -> Record | Records:
+    """How strongly each layer or head reacts at these inputs: ``lipscope measure``.
+
+    ``subject`` is a Hugging Face folder or an :class:`lipscope.Attention`; ``input`` the tokens, an array [n, d] or a
+    file ``X.npy``. One measurement gives a :class:`Record`, several give :class:`Records`. ``directions`` keeps the
+    witness of every number as ``record.direction`` (of an :class:`lipscope.Attention` it is always kept). With
+    ``out="audit.jsonl"`` each record is written as it is made, and ``resume=True`` goes on after an interruption.
+    """
+    given = {
+        "weights": weights, "random": random, "num_heads": num_heads, "kind": kind, "tau": tau, "nu": nu,
+        "epsilon": epsilon, "text": text, "ids": ids, "lengths": _length(length, lengths), "samples": samples,
+        "offset": offset, "radius": radius, "dtype": dtype, "map": map, "layers": layers, "heads": heads, "mask": mask,
+        "norm": norm, "tolerance": tolerance, "max_steps": max_steps, "enclose": enclose, "delta": delta,
+        "certificate": certificate, "budget": budget, "memory": memory, "tokens": tokens, "seed": seed,
+        "threads": threads, "out": out, "resume": resume, "directions": directions,
+    }  # fmt: skip
+    options, layer, x = _source(subject, input, given)
+    if layer is not None and directions is None:
+        options["directions"] = True
+    return _one_or_all(_run(_core.measure, options, progress, layer, x))
+
+
+def bound(
+    subject: Path | Attention | None = None,
+    *,
+    weights: Path | None = None,
+    random: str | None = None,
+    num_heads: int | None = None,
+    kind: str | None = None,
+    tau: float | None = None,
+    nu: float | None = None,
+    epsilon: float | None = None,
+    length: int | None = None,
+    lengths: Numbers = None,
+    radius: float | str | None = None,
+    map: str | None = None,
+    layers: Numbers = None,
+    heads: Numbers = None,
+    mask: str | None = None,
+    norm: str | int | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    out: Path | None = None,
+    resume: bool | None = None,
+    progress: Progress = None,
+) -> Records:
+    """Every bound from above that is proved for these weights, length and radius: ``lipscope bound``."""
+    given = {
+        "weights": weights, "random": random, "num_heads": num_heads, "kind": kind, "tau": tau, "nu": nu,
+        "epsilon": epsilon, "lengths": _length(length, lengths), "radius": radius, "map": map, "layers": layers,
+        "heads": heads, "mask": mask, "norm": norm, "seed": seed, "threads": threads, "out": out, "resume": resume,
+    }  # fmt: skip
+    options, layer, _ = _source(subject, None, given)
+    return _run(_core.bound, options, progress, layer)
+
+
+def search(
+    subject: Path | Attention | None = None,
+    *,
+    weights: Path | None = None,
+    random: str | None = None,
+    num_heads: int | None = None,
+    kind: str | None = None,
+    tau: float | None = None,
+    nu: float | None = None,
+    epsilon: float | None = None,
+    length: int | None = None,
+    lengths: Numbers = None,
+    radius: float | str | None = None,
+    map: str | None = None,
+    layers: Numbers = None,
+    heads: Numbers = None,
+    mask: str | None = None,
+    norm: str | int | None = None,
+    restarts: int | None = None,
+    max_evaluations: int | None = None,
+    budget: float | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    out: Path | None = None,
+    resume: bool | None = None,
+    progress: Progress = None,
+) -> Record | Records:
+    """The inputs at which a layer reacts most: ``lipscope search``.
+
+    The best of each search, with its tokens as ``record.x`` and the direction they amplify as ``record.direction``;
+    the other starts are in the file ``out``.
+    """
+    given = {
+        "weights": weights, "random": random, "num_heads": num_heads, "kind": kind, "tau": tau, "nu": nu,
+        "epsilon": epsilon, "lengths": _length(length, lengths), "radius": radius, "map": map, "layers": layers,
+        "heads": heads, "mask": mask, "norm": norm, "restarts": restarts, "max_evaluations": max_evaluations,
+        "budget": budget, "seed": seed, "threads": threads, "out": out, "resume": resume,
+    }  # fmt: skip
+    options, layer, _ = _source(subject, None, given)
+    # with them, a search that is in the file is made again
+    options["directions"] = not resume
+    found = _run(_core.search, options, progress, layer)
+    best = [row for row in found if row.parameters.get("of") == "best"]
+    return _one_or_all(Records(best, found.fits, found.finding))
+
+
+def meanfield(
+    subject: Path | Attention | None = None,
+    input: Any = None,
+    *,
+    weights: Path | None = None,
+    random: str | None = None,
+    num_heads: int | None = None,
+    kind: str | None = None,
+    tau: float | None = None,
+    nu: float | None = None,
+    epsilon: float | None = None,
+    text: Path | None = None,
+    ids: Path | None = None,
+    length: int | None = None,
+    lengths: Numbers = None,
+    samples: int | None = None,
+    offset: int | None = None,
+    radius: float | str | None = None,
+    dtype: str | None = None,
+    map: str | None = None,
+    layers: Numbers = None,
+    heads: Numbers = None,
+    mask: str | None = None,
+    step: float | None = None,
+    duplicate: int | None = None,
+    optimise_masses: bool | None = None,
+    move_atoms: float | None = None,
+    restarts: int | None = None,
+    tolerance: float | None = None,
+    max_steps: int | None = None,
+    enclose: float | None = None,
+    delta: float | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    out: Path | None = None,
+    resume: bool | None = None,
+    progress: Progress = None,
+) -> Records:
+    """How strongly a layer reacts if tokens have masses, in the Wasserstein distance: ``lipscope meanfield``."""
+    given = {
+        "weights": weights, "random": random, "num_heads": num_heads, "kind": kind, "tau": tau, "nu": nu,
+        "epsilon": epsilon, "text": text, "ids": ids, "lengths": _length(length, lengths), "samples": samples,
+        "offset": offset, "radius": radius, "dtype": dtype, "map": map, "layers": layers, "heads": heads, "mask": mask,
+        "step": step, "duplicate": duplicate, "optimise_masses": optimise_masses, "move_atoms": move_atoms,
+        "restarts": restarts, "tolerance": tolerance, "max_steps": max_steps, "enclose": enclose, "delta": delta,
+        "seed": seed, "threads": threads, "out": out, "resume": resume,
+    }  # fmt: skip
+    options, layer, x = _source(subject, input, given)
+    return _run(_core.meanfield, options, progress, layer, x)
+
+
+wasserstein = meanfield
+"""The same under the name of the distance."""
+
+
+def invert(
+    subject: Path | Attention | None = None,
+    input: Any = None,
+    *,
+    weights: Path | None = None,
+    random: str | None = None,
+    num_heads: int | None = None,
+    kind: str | None = None,
+    tau: float | None = None,
+    nu: float | None = None,
+    epsilon: float | None = None,
+    text: Path | None = None,
+    ids: Path | None = None,
+    length: int | None = None,
+    lengths: Numbers = None,
+    samples: int | None = None,
+    offset: int | None = None,
+    radius: float | str | None = None,
+    dtype: str | None = None,
+    layers: Numbers = None,
+    mask: str | None = None,
+    norm: str | int | None = None,
+    scale: float | None = None,
+    depth: int | None = None,
+    tolerance: float | None = None,
+    max_iterations: int | None = None,
+    log_det: bool | None = None,
+    probes: int | None = None,
+    truncation: float | None = None,
+    given_error: float | None = None,
+    activations: str | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    out: Path | None = None,
+    resume: bool | None = None,
+    progress: Progress = None,
+) -> Record | Records:
+    """Which input led to this output: ``lipscope invert``.
+
+    ``input`` is Y, an array [n, d] or a file; the X found is ``record.x``. Tied L2 weights are taken as
+    ``kind="contractive-l2"`` unless ``kind`` says otherwise. Of a folder that ``train`` made, the text is recovered.
+    """
+    from lipscope.attention import Attention
+
+    given = {
+        "weights": weights, "random": random, "num_heads": num_heads, "kind": kind, "tau": tau, "nu": nu,
+        "epsilon": epsilon, "text": text, "ids": ids, "lengths": _length(length, lengths), "samples": samples,
+        "offset": offset, "radius": radius, "dtype": dtype, "layers": layers, "mask": mask, "norm": norm,
+        "scale": scale, "depth": depth, "tolerance": tolerance, "max_iterations": max_iterations, "log_det": log_det,
+        "probes": probes, "truncation": truncation, "given_error": given_error, "activations": activations,
+        "seed": seed, "threads": threads, "out": out, "resume": resume,
+    }  # fmt: skip
+    contractive = isinstance(subject, Attention) and subject.kind == "l2" and kind in (None, "contractive-l2")
+    if contractive:
+        given["kind"] = None
+    options, layer, y = _source(subject, input, given)
+    if contractive:
+        options["kind"] = "contractive-l2"
+    trained = "model" in options and kind is None and _core.is_trained(options["model"])
+    if trained:
+        for name in ("scale", "depth", "log_det", "probes", "truncation", "layers", "mask", "norm", "radius", "dtype"):
+            if name in options:
+                raise InputError(f"{name}: all of {options['model']} is inverted as it was trained")
+    else:
+        for name in ("given_error", "activations"):
+            if name in options:
+                raise InputError(f"{name}: for a folder that train made, without kind")
+    options["directions"] = not resume and not trained
+    return _one_or_all(_run(_core.recover if trained else _core.invert, options, progress, layer, y))
+
+
+def certify(
+    folder: Path,
+    text: Path,
+    *,
+    split: str | None = None,
+    positions: int | None = None,
+    targets: int | None = None,
+    restarts: int | None = None,
+    iterations: int | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    out: Path | None = None,
+    resume: bool | None = None,
+    progress: Progress = None,
+) -> Records:
+    """How far the input of a trained model can be changed before its prediction changes: ``lipscope certify``."""
+    given = {
+        "folder": folder, "text": text, "split": split, "positions": positions, "targets": targets,
+        "restarts": restarts, "iterations": iterations, "seed": seed, "threads": threads, "out": out, "resume": resume,
+    }  # fmt: skip
+    return _run(_core.certify, _options(given), progress)
+
+
+def train(
+    text: Path,
+    out: Path,
+    *,
+    model: str | None = None,
+    layers: int | None = None,
+    width: int | None = None,
+    heads: int | None = None,
+    context: int | None = None,
+    mlp_width: int | None = None,
+    norm: str | None = None,
+    invertible: bool = False,
+    contraction: float | None = None,
+    activation: str | None = None,
+    batch: int | None = None,
+    steps: int | None = None,
+    lr: float | None = None,
+    warmup: int | None = None,
+    schedule: str | None = None,
+    weight_decay: float | None = None,
+    dropout: float | None = None,
+    clip: float | None = None,
+    eval_every: int | None = None,
+    measure: int | None = None,
+    max_lipschitz: float | None = None,
+    cost: bool | None = None,
+    spectral_cap: float | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    resume: bool | None = None,
+    force: bool | None = None,
+    progress: Progress = None,
+) -> Records:
+    """Train a language model of characters into the folder ``out``: ``lipscope train``.
+
+    The records are those of metrics.jsonl. Ctrl-C ends the run after a checkpoint, and ``resume=True`` goes on.
+    """
+    if invertible:
+        if model not in (None, "contractive-l2") or norm not in (None, "none"):
+            raise InputError("invertible: such a model is contractive-l2 with norm none")
+        model, norm, contraction = "contractive-l2", "none", 0.9 if contraction is None else contraction
+    elif contraction is not None:
+        raise InputError("contraction: of an invertible model; give invertible=True")
+    if schedule not in (None, "inverse-sqrt", "fixed"):
+        raise ValueError(f"schedule: expected inverse-sqrt or fixed, got {schedule!r}")
+    if cost and max_lipschitz is None:
+        raise InputError("cost: what a limit costs; give max_lipschitz")
+    given: dict[str, Any] = {
+        "text": text, "out": out, "model": model, "width": width, "context": context, "mlp_width": mlp_width,
+        "norm": norm, "contraction": contraction, "activation": activation, "batch": batch, "steps": steps, "lr": lr,
+        "warmup": warmup, "schedule": schedule, "weight_decay": weight_decay, "dropout": dropout, "clip": clip,
+        "eval_every": eval_every, "measure": measure, "max_lipschitz": max_lipschitz, "cost": cost,
+        "spectral_cap": spectral_cap, "seed": seed, "threads": threads, "resume": resume, "force": force,
+    }  # fmt: skip
+    options = _options(given)
+    # numbers here, and lists in the other commands
+    for name, value in (("layers", layers), ("heads", heads)):
+        if value is not None:
+            options[name] = _whole(name, value, 1)
+    return _run(_core.train, options, progress)
+
+
+def reproduce(
+    name: str,
+    *,
+    model: Path | None = None,
+    text: Path | None = None,
+    full: bool | None = None,
+    steps: int | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    out: Path | None = None,
+    resume: bool | None = None,
+    progress: Progress = None,
+) -> Records:
+    """A figure or table of the papers, made again: ``lipscope reproduce``."""
+    given = {
+        "name": name, "model": model, "text": text, "full": full, "steps": steps, "seed": seed, "threads": threads,
+        "out": out, "resume": resume,
+    }  # fmt: skip
+    return _run(_core.reproduce, _options(given), progress)

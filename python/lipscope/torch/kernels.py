@@ -1,0 +1,109 @@
+"""lipscope's own kernels for the models that the program reads: BERT, GPT-2 and Llama.
+
+They prove a bound from above for larger inputs as well. The weights are handed over as a
+folder in memory (a tmpfs where there is one), for the time of one audit.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from lipscope.errors import InputError
+from lipscope.jacobian_record import LocalOptions
+from lipscope.records import Record, Records
+
+FAMILIES = ("bert", "gpt2", "llama")
+
+
+def why_not_known(model: nn.Module) -> str | None:
+    """Why the kernels do not compute what this model computes; None where they do.
+
+    They know a class by its name: every module must be transformers' own or torch's, and run its own
+    forward.
+    """
+    family = getattr(getattr(model, "config", None), "model_type", None)
+    if family not in FAMILIES:
+        return f"model type {family}" if family else f"{type(model).__name__} is no model of transformers"
+    homes = (f"transformers.models.{family}.", "transformers.activations", "transformers.pytorch_utils", "torch.nn.")
+    for name, module in model.named_modules():
+        if not type(module).__module__.startswith(homes):
+            return f"{name or 'the model'} is a {type(module).__module__}.{type(module).__name__}"
+        if "forward" in module.__dict__:
+            return f"{name or 'the model'} has another forward"
+        if any(not getattr(h, "__module__", "").startswith("transformers.") for h in _hooks(module)):
+            return f"{name or 'the model'} has a hook"
+    for name, parameter in model.named_parameters():
+        if parameter.dtype not in (torch.float32, torch.bfloat16, torch.float16):
+            return f"{name} is {parameter.dtype}"
+    return None
+
+
+def _hooks(module: nn.Module) -> list[Any]:
+    return [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
+
+
+def kernel_records(
+    model: nn.Module,
+    weights: str,
+    rows: torch.Tensor,
+    lengths: Sequence[int],
+    samples: int,
+    offset: int,
+    *,
+    maps: Sequence[str],
+    heads: str | Sequence[int],
+    layers: str | Sequence[int],
+    dtype: str,
+    options: LocalOptions,
+) -> list[Record]:
+    """The records of an audit, in its order. InputError for a model that the kernels refuse."""
+    from lipscope.commands import measure
+
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    records: list[tuple[tuple[int, ...], Record]] = []
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        model.save_pretrained(folder)  # type: ignore[operator]
+        for r, row in enumerate(rows):
+            ids = Path(folder, "ids.txt")
+            ids.write_text(" ".join(str(i) for i in row.tolist()))
+            for m, name in enumerate(maps):
+                found = measure(
+                    folder,
+                    ids=ids,
+                    lengths=lengths,
+                    samples=samples,
+                    offset=offset,
+                    map=name,
+                    heads=heads if name in ("attn", "core") else "all",
+                    layers="all" if name == "model" else layers,
+                    dtype=dtype,
+                    norm=options.norm,
+                    tolerance=options.tolerance,
+                    max_steps=options.max_steps,
+                    enclose=options.enclose,
+                    delta=options.delta,
+                    seed=options.seed,
+                    threads=options.threads,
+                    directions=True,
+                    progress=False,
+                )
+                for i, one in enumerate(found if isinstance(found, Records) else [found]):
+                    window = list(lengths).index(one.n) * samples + one.sample
+                    records.append(((r, window, m, i), _renamed(one, model, weights, r * samples + one.sample)))
+    return [record for _, record in sorted(records, key=lambda pair: pair[0])]
+
+
+def _renamed(record: Record, model: nn.Module, weights: str, sample: int) -> Record:
+    fields = record.to_dict()
+    fields["model"], fields["model_sha256"], fields["sample"] = type(model).__name__, weights, sample
+    fields["input"] = {**fields["input"], "name": None}
+    fields["parameters"] = {**(fields.get("parameters") or {}), "operator": "lipscope"}
+    direction: Any = None if record.direction is None else torch.from_numpy(record.direction)
+    return Record(fields, direction, record.x)

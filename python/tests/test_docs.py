@@ -1,0 +1,47 @@
+"""The sessions of the documents and docstrings run, and say what they say there."""
+
+import doctest
+import importlib
+import json
+import pathlib
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@pytest.mark.parametrize("page", ["docs/python.md"])
+def test_sessions_of_a_page(page):
+    found = doctest.testfile(str(ROOT / page), module_relative=False, optionflags=FLAGS)
+    assert found.attempted > 10 and found.failed == 0
+
+
+@pytest.mark.parametrize("name", ["attention", "operators"])
+def test_sessions_of_docstrings(name):
+    found = doctest.testmod(importlib.import_module(f"lipscope.{name}"), optionflags=FLAGS)
+    assert found.attempted > 0 and found.failed == 0
+
+
+def test_the_readme_shows_code_that_runs():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    code = text.split("```python\n")[1].split("```")[0]
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    names = {"x": rng.standard_normal((16, 12))}
+    names |= {f"w{name}": 0.3 * rng.standard_normal((12, 12)) for name in "qkvo"}
+    exec(code, names)
+    assert names["m"].lower <= names["m"].upper_whp
+
+
+def test_the_notebook_runs():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    notebook = json.loads((ROOT / "examples" / "in_python.ipynb").read_text(encoding="utf-8"))
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert cells and all(cell["outputs"] for cell in cells[1:]), "the notebook was not executed"
+    names: dict[str, object] = {}
+    for cell in cells:
+        exec("".join(cell["source"]), names)
