@@ -40,6 +40,10 @@ TEST(AuditCertify, AsksAboutTheNextTokenOfAPretrainedModel) {
     exact.row(i).maxCoeff(&predicted);
     EXPECT_EQ(r["details"]["predicted"],
               std::string(1, static_cast<char>(predicted)));
+    const auto other = static_cast<unsigned char>(
+        r["details"]["runner_up"].get<std::string>().at(0));
+    EXPECT_NEAR(r["details"]["margin"].get<double>(),
+                exact(i, predicted) - exact(i, other), 1e-9);
     EXPECT_EQ(r["details"]["next"], text.substr(i + 1, 1));
     EXPECT_EQ(r["lower_by"], "deviation(row_sums)");
     EXPECT_EQ(r["kind"], "dot");
