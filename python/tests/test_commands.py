@@ -92,6 +92,26 @@ def test_train_certify_and_recover(tmp_path, program):
     assert back.command == "invert"
 
 
+def test_training_that_was_interrupted_goes_on(tmp_path):
+    """Ends with the weights of a run that was not interrupted, to the last bit."""
+    text = tmp_path / "text.txt"
+    text.write_text("to be or not to be that is the question " * 60)
+    size = {"layers": 1, "width": 8, "heads": 2, "context": 16, "batch": 4, "steps": 2000, "eval_every": 500, "measure": 8}
+    lipscope.train(text, tmp_path / "whole", **size)
+    program = (
+        f"import lipscope, sys\ndef stop(done, *_):\n    if done >= 100: raise KeyboardInterrupt\n"
+        f"try:\n    lipscope.train({str(text)!r}, {str(tmp_path / 'parts')!r}, progress=stop, **{size!r})\n"
+        f"except KeyboardInterrupt:\n    sys.exit(7)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 7
+    assert not (tmp_path / "parts" / "model.safetensors").exists() or (
+        (tmp_path / "parts" / "model.safetensors").read_bytes() != (tmp_path / "whole" / "model.safetensors").read_bytes()
+    )
+    lipscope.train(text, tmp_path / "parts", resume=True, **size)
+    for name in ("model.safetensors", "config.json"):
+        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
 def test_one_input_is_a_record_and_several_are_a_sequence(bert):
     one = lipscope.measure(random="d=4,heads=1", length=3)
     assert isinstance(one, lipscope.Record)

@@ -114,3 +114,13 @@ def test_output_chooses_a_value():
     assert lj.local_constant(lambda t: (t, 3 * t), x, output=1).lower == pytest.approx(3, rel=1e-6)
     with pytest.raises(lipscope.InputError, match="output='c': f returns a dict of 1 values"):
         lj.local_constant(lambda t: {"a": t}, x, output="c")
+
+
+def test_arrays_of_jax_are_those_of_numpy():
+    """Weights, tokens and operators as JAX arrays, in f32, give the numbers of NumPy's."""
+    q, k, v, o = (0.3 * normal(i, 8, 8) for i in range(4))
+    x = normal(9, 5, 8)
+    numpys = lipscope.measure(lipscope.Attention(q=q, k=k, v=v, o=o, heads=2), x)
+    of_jax = lipscope.Attention(q=jnp.array(q), k=jnp.array(k), v=jnp.array(v), o=jnp.array(o), heads=2)
+    assert lipscope.measure(of_jax, jnp.array(x)).lower == numpys.lower
+    assert lipscope.spectral_norm(jnp.array(q)).lower == lipscope.spectral_norm(q).lower
