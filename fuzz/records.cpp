@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
   fuzz::may_refuse([&] {
     const Journal journal(file.path(), Journal::Mode::resume,
                           [](const nlohmann::ordered_json& record) {
-                            check_fields(record, RecordUse::answer);
+                            check_fields(record, RecordUse::resumed);
                           });
     for (const nlohmann::ordered_json& record : journal.records())
       key_of(record);
