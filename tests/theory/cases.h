@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <string>
 #include <vector>
@@ -47,6 +49,24 @@ inline AttentionWeights one_by_one(double q, double k, double v) {
   w.query = scalar(q);
   w.key = scalar(k);
   w.value = scalar(v);
+  return w;
+}
+
+/// The same without a key: tied.
+inline AttentionWeights tied(double q, double v) {
+  AttentionWeights w = one_by_one(q, 0, v);
+  w.key = Matrix();
+  return w;
+}
+
+/// Two heads, k = 4, w = 1, d = 1: |W_Q^1| = (1, 2, 0, 0), |W_Q^2| = (0, 0, 3,
+/// −1)
+inline AttentionWeights two_l2_heads() {
+  AttentionWeights w;
+  w.heads = 2;
+  w.query = (Matrix(1, 8) << 1, 2, 0, 0, 0, 0, 3, -1).finished();
+  w.value = (Matrix(1, 2) << 5, 2).finished();
+  w.output = (Matrix(2, 3) << 1, 0, 2, 0, 3, -2).finished();
   return w;
 }
 
@@ -169,6 +189,21 @@ inline const Bound* find(const std::vector<Bound>& bounds,
   for (const Bound& b : bounds)
     if (b.name == name) return &b;
   return nullptr;
+}
+
+/// The value of the bound of this name, which must be among those that apply.
+inline double bound_value(const AttentionWeights& w, const BoundSetting& q,
+                          const std::string& name) {
+  const std::vector<Bound> all = bounds(w, q);
+  const Bound* b = find(all, name);
+  EXPECT_NE(b, nullptr) << name;
+  return b ? b->value : NAN;
+}
+
+/// Equal up to rounding, and not below.
+inline void expect_close(double found, double expected) {
+  EXPECT_NEAR(found, expected, 1e-10 * expected);
+  EXPECT_GE(found, expected * (1 - 1e-15));
 }
 
 }  // namespace lipscope::test
