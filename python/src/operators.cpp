@@ -10,6 +10,7 @@
 #include "bindings.h"
 #include "callback_operator.h"
 #include "lipscope/core/rng.h"
+#include "lipscope/record/records.h"
 #include "lipscope/spectral/estimate.h"
 #include "lipscope/spectral/inf_norm.h"
 #include "lipscope/spectral/token_norm.h"
@@ -52,7 +53,16 @@ nb::object or_none(const std::optional<Value>& value) {
   return value ? nb::cast(*value) : nb::none();
 }
 
+nlohmann::ordered_json json_of(const std::optional<double>& value) {
+  return value ? nlohmann::ordered_json(*value) : nullptr;
+}
+
+// Violation where functions that are no operator, or a bug, put the lower
+// number above an upper one
 nb::dict answer(const Measurement& m) {
+  check_sides({{"lower", m.lower},
+               {"upper", json_of(m.upper)},
+               {"upper_whp", json_of(m.upper_whp)}});
   nb::dict found;
   found["lower"] = m.lower;
   found["lower_by"] = name_of(m.lower_by);

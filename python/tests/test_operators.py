@@ -137,6 +137,23 @@ class Broken(Exception):
     pass
 
 
+def test_a_lower_number_above_an_upper_one_is_no_answer():
+    """Functions whose last product is ten times too large: no operator does that, and no number is returned."""
+    sizes = np.linspace(1, 2, 700)
+    calls = 0
+    wrong_from = float("inf")
+
+    def matvec(v):
+        nonlocal calls
+        calls += 1
+        return sizes * v * (10 if calls >= wrong_from else 1)
+
+    lipscope.spectral_norm((matvec, lambda u: sizes * u), shape=(700, 700), enclose=1.2)
+    wrong_from, calls = calls, 0
+    with pytest.raises(lipscope.Violation, match="from below exceeds"):
+        lipscope.spectral_norm((matvec, lambda u: sizes * u), shape=(700, 700), enclose=1.2)
+
+
 def test_what_a_function_raises_comes_out_unchanged():
     thrown = Broken("here")
 
