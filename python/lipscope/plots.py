@@ -20,7 +20,7 @@ def plot(records: Records, ax: matplotlib.axes.Axes | None = None) -> matplotlib
     if not rows:
         raise ValueError("plot: no record here has a number from below or above")
     if ax is None:
-        ax = plt.subplots()[1]
+        ax = plt.subplots(layout="constrained")[1]
     layers = {_get(r, "layer") for r in rows}
     heads = {_get(r, "head") for r in rows}
     lengths = {_get(r, "n") for r in rows}

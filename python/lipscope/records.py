@@ -5,7 +5,9 @@ from __future__ import annotations
 import html
 import json
 import os
+import shutil
 import tempfile
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, overload
@@ -25,6 +27,8 @@ __all__ = ["Record", "Records", "read"]
 _QUESTION = ("model", "layer", "head", "map", "kind", "mask", "norm", "n", "sample", "scope")
 _ANSWER = ("lower", "upper_whp", "upper", "upper_log10", "upper_by", "value", "value_of", "residual", "steps", "status")
 _ROWS_SHOWN = 60
+# in this order, where the terminal is narrow; to_pandas() has everything
+_LEFT_OUT_FIRST = ("residual", "steps", "status", "upper_by", "scope", "sample")
 
 
 def _text(value: Any) -> str:
@@ -196,13 +200,23 @@ class Records(Sequence[Record]):
             return "Records: none"
         title, columns, cells = self._cells()
         widths = [max(len(line[i]) for line in [columns, *cells]) for i in range(len(columns))]
+        screen = shutil.get_terminal_size().columns
+        for name in _LEFT_OUT_FIRST:
+            if sum(widths) + 2 * (len(widths) - 1) > screen and name in columns:
+                at = columns.index(name)
+                columns, cells, widths = (
+                    columns[:at] + columns[at + 1 :],
+                    [line[:at] + line[at + 1 :] for line in cells],
+                    widths[:at] + widths[at + 1 :],
+                )
         lines = [
             "  ".join(cell.rjust(width) for cell, width in zip(line, widths))
             for line in [columns, *cells]
         ]
         if len(self) > _ROWS_SHOWN:
             lines.append(f"... {len(self) - _ROWS_SHOWN} more")
-        return "\n".join([title, "", *lines, *(["", f"Answer: {self.finding}"] if self.finding else [])])
+        answer = ["", textwrap.fill(self.finding, screen)] if self.finding else []
+        return "\n".join([textwrap.fill(title, screen), "", *lines, *answer])
 
     def _repr_html_(self) -> str:
         if not self._rows:

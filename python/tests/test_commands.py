@@ -143,6 +143,17 @@ def test_out_and_resume(tmp_path, program):
         lipscope.read(tmp_path / "none.jsonl")
 
 
+def test_a_table_fits_the_terminal_and_has_one_answer(bert, monkeypatch):
+    found = lipscope.measure(bert, text=bert / "text.txt", lengths=[4, 6, 8], samples=2, heads="each")
+    assert repr(found).count("Answer:") == 1
+    monkeypatch.setenv("COLUMNS", "200")
+    wide = repr(found)
+    assert "residual" in wide and "status" in wide
+    monkeypatch.setenv("COLUMNS", "60")
+    narrow = repr(found).splitlines()
+    assert max(len(line) for line in narrow) <= 60 and "lower" in "".join(narrow)
+
+
 def test_records_as_a_table_a_page_and_a_picture(bert, tmp_path):
     import matplotlib
 
