@@ -78,9 +78,6 @@ def jacobian_record(
     details = dict(fields.pop("details", {}), evidence="f32" if witness is None else "f64")
     if why_not_f64 is not None:
         details["why_not_f64"] = why_not_f64
-    above = ("upper", "upper_by", "upper_whp")
-    if witness is None:
-        found.update(dict.fromkeys(above))
     upper = found["upper"]
     return Record(
         {

@@ -109,7 +109,8 @@ def spectral_norm(
     ``op`` is an array with two axes (NumPy, PyTorch or JAX on the CPU, f32 or f64; it is not copied), a SciPy
     ``LinearOperator``, or a pair of functions ``(matvec, rmatvec)`` with ``shape=(rows, cols)``. Functions get
     a NumPy array with one axis in ``dtype`` (f64 unless the operator says f32) and return one; what they raise
-    comes out unchanged. ``rmatvec`` must be the adjoint of ``matvec``: all that is said from above rests on
+    comes out unchanged. Functions in f32 round in a way that is not known: ``lower`` is rounded as they round,
+    and nothing is said from above. ``rmatvec`` must be the adjoint of ``matvec``: all that is said from above rests on
     that, and it is tried at a random pair of vectors first.
 
     The 2-norm is found by Golub-Kahan-Lanczos iteration from a random start, in C++; small operators are formed
@@ -142,7 +143,10 @@ def spectral_norm(
     }
     if isinstance(op, tuple) or hasattr(op, "matvec"):
         matvec, rmatvec, rows, cols = _functions(op, shape)
-        found = _core.callback_norm((matvec, rmatvec), rows, cols, f32=_dtype_is_f32(dtype, op), **options)
+        f32 = _dtype_is_f32(dtype, op)
+        if f32 and enclose is not None:
+            raise ValueError(f"enclose: {enclose} needs functions in float64; the rounding of float32 is not known")
+        found = _core.callback_norm((matvec, rmatvec), rows, cols, f32=f32, **options)
     else:
         for name, value in (("shape", shape), ("dtype", dtype)):
             if value is not None:

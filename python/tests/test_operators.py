@@ -85,6 +85,18 @@ def test_functions_in_f32_get_f32():
     assert found.lower == pytest.approx(np.linalg.norm(a.astype(float), 2), rel=1e-5)
 
 
+@pytest.mark.parametrize("norm", ["2", "inf"])
+@pytest.mark.parametrize("size", [12, 700])  # formed and decomposed; found by iteration
+def test_functions_in_f32_say_nothing_from_above(norm, size):
+    a = np.random.default_rng(3).standard_normal((size, 600)).astype(np.float32)
+    found = lipscope.spectral_norm((lambda v: a @ v, lambda u: a.T @ u), shape=a.shape, dtype=np.float32, norm=norm)
+    exact = np.linalg.norm(a.astype(float), 2 if norm == "2" else np.inf)
+    assert found.lower == pytest.approx(exact, rel=1e-5)
+    assert (found.upper, found.upper_by, found.upper_whp) == (None, None, None)
+    with pytest.raises(ValueError, match=r"enclose: 1.1 needs functions in float64"):
+        lipscope.spectral_norm((lambda v: a @ v, lambda u: a.T @ u), shape=a.shape, dtype=np.float32, enclose=1.1)
+
+
 def test_functions_may_keep_what_they_get():
     kept = []
 
