@@ -28,6 +28,7 @@
 #include "lipscope/audit/bound.h"                // IWYU pragma: export
 #include "lipscope/audit/certify.h"              // IWYU pragma: export
 #include "lipscope/audit/invert.h"               // IWYU pragma: export
+#include "lipscope/audit/lone_layer.h"           // IWYU pragma: export
 #include "lipscope/audit/meanfield.h"            // IWYU pragma: export
 #include "lipscope/audit/measure.h"              // IWYU pragma: export
 #include "lipscope/audit/page.h"                 // IWYU pragma: export

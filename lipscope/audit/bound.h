@@ -1,7 +1,7 @@
 #pragma once
 
 #include "lipscope/audit/progress.h"
-#include "lipscope/audit/selection.h"
+#include "lipscope/audit/selection_options.h"
 #include "lipscope/audit/source.h"
 #include "lipscope/record/records.h"
 

@@ -5,7 +5,7 @@
 #include "lipscope/audit/meanfield_records.h"
 #include "lipscope/audit/outcome.h"
 #include "lipscope/audit/progress.h"
-#include "lipscope/audit/selection.h"
+#include "lipscope/audit/selection_options.h"
 #include "lipscope/audit/source.h"
 #include "lipscope/record/records.h"
 #include "lipscope/spectral/estimate.h"

@@ -12,6 +12,7 @@
 #include "lipscope/core/nearest_word.h"
 #include "lipscope/io/sha256.h"
 #include "lipscope/io/text_file.h"
+#include "lipscope/model/model.h"
 #include "lipscope/record/config_fingerprint.h"
 #include "lipscope/record/fingerprint.h"
 #include "lipscope/record/key.h"

@@ -4,7 +4,7 @@
 
 #include "lipscope/audit/outcome.h"
 #include "lipscope/audit/progress.h"
-#include "lipscope/audit/selection.h"
+#include "lipscope/audit/selection_options.h"
 #include "lipscope/audit/source.h"
 #include "lipscope/audit/witness.h"
 #include "lipscope/record/records.h"

@@ -4,23 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "lipscope/audit/selection_options.h"
 #include "lipscope/audit/subject.h"
 #include "lipscope/model/layer.h"
-#include "lipscope/operators/norm.h"
 
 namespace lipscope::audit {
 
-/// Which map is measured, and in which norm, as the user says it.
-struct SelectionOptions {
-  std::string map = "attn";
-  std::string layers = "all";
-  std::string heads = "all";
-  std::string mask = "auto";
-  Norm norm = Norm::two;
-  bool norms = true;  ///< whether the command has a choice of norms
-};
-
-/// The same, understood.
+/// What SelectionOptions mean for a subject.
 struct Selection {
   MapName map = MapName::attn;
   Kind kind = Kind::dot;

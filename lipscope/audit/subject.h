@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "lipscope/attention/layer_norm.h"
+#include "lipscope/audit/lone_layer.h"
 #include "lipscope/audit/source.h"
 #include "lipscope/model/model.h"
 
@@ -12,15 +12,6 @@ namespace lipscope::audit {
 
 /// What the seed is split into.
 enum Stream : std::uint64_t { weight_stream = 0, token_stream = 1 };
-
-/// One attention layer by itself: from a file, from memory or made up.
-struct LoneLayer {
-  AttentionWeights weights;
-  Matrix x;  ///< the tokens that came with the weights, or empty
-  /// Of those tokens, for `meanfield`: masses and positions, or empty.
-  Vector mass, position;
-  std::optional<NormWeights> norm;  ///< ahead of the layer, if it is known
-};
 
 /// What a command is about: one layer by itself, or a model; and its name.
 struct Subject {

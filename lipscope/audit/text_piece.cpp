@@ -3,6 +3,7 @@
 #include "lipscope/core/errors.h"
 #include "lipscope/io/text_file.h"
 #include "lipscope/record/fingerprint.h"
+#include "lipscope/text/tokenizer.h"
 #include "lipscope/train/corpus.h"
 
 namespace lipscope::audit {

@@ -4,7 +4,10 @@
 #include <vector>
 
 #include "lipscope/record/record.h"
-#include "lipscope/text/tokenizer.h"
+
+namespace lipscope {
+class Tokenizer;
+}
 
 namespace lipscope::audit {
 

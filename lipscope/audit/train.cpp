@@ -10,6 +10,8 @@
 #include "lipscope/io/sha256.h"
 #include "lipscope/io/text_file.h"
 #include "lipscope/train/training_memory.h"
+#include "lipscope/train/training_run.h"
+#include "lipscope/train/weight_limits.h"
 
 namespace lipscope::audit {
 namespace {

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <functional>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
-#include "lipscope/train/training_run.h"
+#include "lipscope/model/language_model_config.h"
+#include "lipscope/train/training_options.h"
 
 namespace lipscope::audit {
 

@@ -3,6 +3,7 @@
 
 #include "lipscope/experiments/shared_steps.h"
 #include "lipscope/model/layer.h"
+#include "lipscope/model/model.h"
 #include "lipscope/theory/bounds.h"
 #include "lipscope/theory/castin24.h"
 

@@ -8,6 +8,7 @@
 #include "lipscope/core/rng.h"
 #include "lipscope/experiments/shared_steps.h"
 #include "lipscope/model/layer.h"
+#include "lipscope/model/model.h"
 #include "lipscope/model/pass.h"
 
 namespace lipscope {

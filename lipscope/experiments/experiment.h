@@ -5,13 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "lipscope/model/model.h"
 #include "lipscope/record/record.h"
 
 /// The figures and tables of the papers, made again. An experiment asks
 /// questions one by one, each a record without its answer; who runs it answers
 /// those it wants answered, and keeps the records.
 namespace lipscope {
+
+struct Model;
 
 /// What points are drawn in.
 struct Figure {

@@ -1,3 +1,4 @@
+#include "lipscope/attention/kinds.h"
 #include "lipscope/experiments/experiment.h"
 
 namespace lipscope {

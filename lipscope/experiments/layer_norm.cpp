@@ -4,6 +4,7 @@
 #include "lipscope/core/rng.h"
 #include "lipscope/experiments/shared_steps.h"
 #include "lipscope/model/layer.h"
+#include "lipscope/model/model.h"
 #include "lipscope/theory/bounds.h"
 #include "lipscope/theory/layer_certificates.h"
 #include "lipscope/theory/norm_layer_bound.h"

@@ -5,6 +5,7 @@
 
 #include "lipscope/attention/common_mode.h"
 #include "lipscope/core/errors.h"
+#include "lipscope/model/model.h"
 #include "lipscope/record/evidence.h"
 
 namespace lipscope {

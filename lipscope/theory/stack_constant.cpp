@@ -7,6 +7,7 @@
 
 #include "lipscope/attention/kinds.h"
 #include "lipscope/core/errors.h"
+#include "lipscope/model/stack.h"
 #include "lipscope/theory/layer_bounds.h"
 #include "lipscope/theory/mlp_bound.h"
 #include "lipscope/theory/norms.h"

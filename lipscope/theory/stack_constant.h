@@ -4,11 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "lipscope/model/stack.h"
+#include "lipscope/core/matrix.h"
 #include "lipscope/theory/input_set.h"
 #include "lipscope/theory/magnitude.h"
 
 namespace lipscope {
+
+struct Stack;
 
 /// One factor of a constant.
 struct StackPart {

@@ -1,14 +1,9 @@
 #pragma once
 
 #include "lipscope/train/layout.h"
+#include "lipscope/train/training_options.h"
 
 namespace lipscope {
-
-struct AdamWOptions {
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-  double weight_decay = 0.01;  ///< of matrices; not of tables, gains and biases
-  int threads = 0;             ///< 0: all cores
-};
 
 /// The moments of Adam, buffers of the model's layout.
 struct AdamMoments {
@@ -31,17 +26,5 @@ double gradient_norm(const VectorOf<float>& gradients, Index begin, Index size,
 /// |g|₂ of all tensors of a layer, those with "h.3." in front of their names.
 double layer_gradient_norm(const Layout& layout,
                            const VectorOf<float>& gradients, Index layer);
-
-/// How the rate goes: a linear warm-up over the first `warmup` steps, then as
-/// 1/√t, or as it is.
-struct Schedule {
-  enum class After { inverse_sqrt, fixed };
-
-  double rate = 1e-3;  ///< the largest
-  Index warmup = 100;
-  After after = After::inverse_sqrt;
-
-  double at(Index t) const;  ///< of step t = 1, 2, …
-};
 
 }  // namespace lipscope

@@ -4,6 +4,7 @@
 
 #include "lipscope/core/errors.h"
 #include "lipscope/train/cross_entropy.h"
+#include "lipscope/train/weight_limits.h"
 
 namespace lipscope {
 namespace {

@@ -3,20 +3,9 @@
 #include "lipscope/train/adamw.h"
 #include "lipscope/train/corpus.h"
 #include "lipscope/train/language_model.h"
-#include "lipscope/train/weight_limits.h"
+#include "lipscope/train/training_options.h"
 
 namespace lipscope {
-
-struct TrainingOptions {
-  Index batch = 32;  ///< sequences a step, each as long as the context
-  Schedule schedule;
-  double clip = 1.0;  ///< longest gradient; 0: as it is
-  double dropout = 0.0;
-  AdamWOptions adamw;
-  WeightLimits limits;  ///< kept after every step, and at the start
-  std::uint64_t seed = 0;
-  int threads = 0;  ///< 0: all cores
-};
 
 /// All that a step depends on besides the text and the options: random numbers
 /// are drawn from the seed and the number of the step, so that nothing else has
@@ -25,13 +14,6 @@ struct TrainingState {
   Index step = 0;  ///< steps done
   VectorOf<float> weights;
   AdamMoments moments;
-};
-
-/// What a step found.
-struct StepReport {
-  double nll = 0.0;            ///< of its batch, before the step, in nats
-  double gradient_norm = 0.0;  ///< before clipping
-  double rate = 0.0;
 };
 
 class Trainer {

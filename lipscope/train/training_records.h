@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "lipscope/train/training_run.h"
+#include "lipscope/model/language_model_config.h"
+#include "lipscope/train/training_report.h"
 
 /// What a training run writes into metrics.jsonl: records (docs/records.md) of
 /// three or four figures over the step. Losses and gradient norms are values;

@@ -9,8 +9,10 @@
 #include "lipscope/io/journal.h"
 #include "lipscope/io/json_text.h"
 #include "lipscope/record/records.h"
+#include "lipscope/train/layer_constants.h"
 #include "lipscope/train/next_token.h"
 #include "lipscope/train/training_records.h"
+#include "lipscope/train/weight_limits.h"
 
 namespace lipscope {
 namespace {

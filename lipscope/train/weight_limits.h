@@ -3,21 +3,13 @@
 #include <optional>
 #include <string>
 
-#include "lipscope/theory/input_set.h"
 #include "lipscope/train/language_model.h"
+#include "lipscope/train/training_options.h"
 
 /// Weights that are kept within limits while they are learnt. What is done
 /// depends on the weights alone: a run that goes on from a checkpoint does what
 /// it would have done.
 namespace lipscope {
-
-struct WeightLimits {
-  /// The certified constant, input of layer 0 → logits (see
-  /// theory/stack_constant.h), is at most this; above 1.
-  std::optional<double> lipschitz;
-  /// ‖W‖₂ of every matrix is at most this; 1 is spectral normalisation.
-  std::optional<double> spectral;
-};
 
 /// Why models of this configuration cannot be kept within the limits; empty if
 /// they can.
@@ -43,17 +35,6 @@ void begin_within(const WeightLimits& limits, const LanguageModel<float>& model,
 /// what is left above the level is taken off by scaling.
 void keep_within(const WeightLimits& limits, const LanguageModel<float>& model,
                  VectorOf<float>& weights, int threads = 0);
-
-/// A constant that was promised, input of layer 0 → logits: 2-norm, causal, up
-/// to `context` tokens.
-struct PromisedConstant {
-  double limit = 0.0;
-  double certified = 0.0;  ///< by theory/stack_constant.h: at most the limit
-  InputSet scope = InputSet::everywhere();
-  /// No token that enters layer 0 is longer. A model may answer a small
-  /// constant by long embeddings: the product of the two has no unit.
-  double longest_token = 0.0;
-};
 
 /// RunError if these weights are outside the limits, by the whole proof of
 /// theory/stack_constant.h and theory/norms.h. Nothing is returned where the
