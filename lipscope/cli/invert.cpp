@@ -3,24 +3,181 @@
 
 #include "lipscope/audit/invert.h"
 
+#include <fmt/format.h>
+
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "lipscope/audit/recover.h"
 #include "lipscope/cli/choice.h"
 #include "lipscope/cli/commands.h"
 #include "lipscope/cli/conclusion.h"
-#include "lipscope/cli/inverted_table.h"
 #include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/output_files.h"
 #include "lipscope/cli/progress_bar.h"
-#include "lipscope/cli/recovered_table.h"
 #include "lipscope/cli/shared_options.h"
+#include "lipscope/cli/view.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/report/findings.h"
+#include "lipscope/report/table.h"
+#include "lipscope/report/wrap.h"
 
 namespace lipscope::cli {
+
+using nlohmann::ordered_json;
+
 namespace {
+
+// ---- what is printed
+
+// The records of `invert` as tables for people: one line for each inversion,
+// how the first went on from iteration to iteration, the volumes where they
+// were asked for, and unless quiet what the columns mean.
+std::string inverted_table(const std::vector<ordered_json>& records,
+                           const View& view) {
+  if (records.empty()) return "";
+  const ordered_json& first = records.front();
+  std::string text = fmt::format(
+      "{}: inverse of x + {} f(x){}, f of kind {}, mask {}, norm {}\n\n",
+      cell(first["model"]), cell(first["parameters"]["scale"]),
+      first["parameters"]["depth"] == 1
+          ? ""
+          : fmt::format(" {} times", cell(first["parameters"]["depth"])),
+      cell(first["kind"]), cell(first["mask"]), cell(first["norm"]));
+
+  std::vector<ordered_json> lines, volumes;
+  for (const ordered_json& r : records) {
+    lines.push_back(r);
+    lines.back().update(r["details"]);
+    if (!r["details"].contains("log_det")) continue;
+    volumes.push_back(r);
+    volumes.back().update(r["details"]["log_det"]);
+  }
+  std::vector<Column> place;
+  if (!first["layer"].is_null()) place.push_back({"layer", "layer"});
+  place.insert(place.end(), {{"n", "n"}, {"sample", "sample"}});
+  std::vector<Column> columns = place;
+  columns.insert(columns.end(), {{"steps", "iterations"},
+                                 {"a_priori", "enough", 1},
+                                 {"lower", "error"},
+                                 {"upper", "bound"},
+                                 {"residual", "residual", 4},
+                                 {"worst_ratio", "ratio", 3},
+                                 {"contraction", "q", 2},
+                                 {"outcome", "status"},
+                                 {"seconds", "seconds", 5}});
+  text += table(columns, lines, view.width);
+  if (lines.front().contains("curve"))
+    text += "\nFrom iteration to iteration, the first of them\n\n" +
+            table({{"iteration", "iteration"},
+                   {"step", "step"},
+                   {"error", "error"},
+                   {"bound", "bound"}},
+                  lines.front()["curve"].get<std::vector<ordered_json>>(),
+                  view.width);
+  if (!volumes.empty()) {
+    columns = place;
+    columns.insert(columns.end(), {{"value", "log det"},
+                                   {"error_bar", "+-"},
+                                   {"truncation", "cut off"},
+                                   {"terms", "terms"},
+                                   {"probes", "probes"},
+                                   {"dense", "dense"}});
+    text += "\nLogarithm of the volume's change\n\n" +
+            table(columns, volumes, view.width);
+  }
+  if (view.quiet) return text;
+  std::vector<Meaning> meanings = {
+      {"enough",
+       "this number of iterations is enough, known after the first step; '-' "
+       "where nothing is proved"},
+      {"error", "|X found - X|, measured where X is known"},
+      {"bound", "it is at most this: (q step + rounding)/(1 - q)"},
+      {"residual", "|g(X found) - Y|, measured"},
+      {"ratio",
+       "the largest step over the one before it, above rounding; at most q if "
+       "there is a q, the contraction that is proved"},
+      {"status",
+       "diverged: the steps grew for ever; not-converged: neither that nor at "
+       "rest"}};
+  if (!volumes.empty())
+    meanings.push_back(
+        {"+-",
+         "error bar of the random signs at 95 %; cut off: a bound on the rest "
+         "of the series; dense: by LU, where n d is at most 512"});
+  return text + "\n" + legend(meanings, view.width);
+}
+
+// The records of texts recovered from activations, as a person reads them: a
+// line for each passage, the blocks of the first, and the texts.
+std::string recovered_table(const std::vector<ordered_json>& records,
+                            const View& view) {
+  if (records.empty()) return "";
+  const ordered_json& first = records.front();
+  std::string text = fmt::format(
+      "{}: text from the last layer's activations, kind {}, mask {}, norm "
+      "{}\n\n",
+      cell(first["model"]), cell(first["kind"]), cell(first["mask"]),
+      cell(first["norm"]));
+  std::vector<ordered_json> lines;
+  for (const ordered_json& r : records) {
+    lines.push_back(r);
+    lines.back().update(r["details"]);
+  }
+  text += table({{"n", "n"},
+                 {"sample", "sample", 1},
+                 {"recovered", "recovered"},
+                 {"proved", "proved"},
+                 {"lower", "error"},
+                 {"upper", "bound"},
+                 {"margin", "margin", 2},
+                 {"steps", "iterations", 4},
+                 {"outcome", "status", 3},
+                 {"seconds", "seconds", 5}},
+                lines, view.width);
+  text += "\nBlock by block, the first of them\n\n" +
+          table({{"block", "block"},
+                 {"iterations", "iterations"},
+                 {"a_priori", "enough", 2},
+                 {"contraction", "q"},
+                 {"lipschitz", "Lip_inf <=", 1},
+                 {"error_bound", "own bound"},
+                 {"status", "status"}},
+                first["details"]["blocks"].get<std::vector<ordered_json>>(),
+                view.width);
+  for (const ordered_json& line : lines)
+    text +=
+        fmt::format("\n--- text, n = {}, sample {} ---\n{}\n", cell(line["n"]),
+                    cell(line["sample"]), line["text"].get<std::string>());
+  if (view.quiet) return text;
+  return text + "\n" +
+         legend(
+             {{"recovered",
+               "characters that came out as they went in, where that is "
+               "known"},
+              {"proved",
+               "characters of which no other is within the bound: the "
+               "activations come from a text, and it has these"},
+              {"error",
+               "of the embeddings, in their worst entry, measured where they "
+               "are known"},
+              {"bound",
+               "it is at most this; '-' where nothing is proved: then the "
+               "text is what came out, and no more is known of it"},
+              {"margin",
+               "half the smallest distance of two characters' embeddings: a "
+               "bound below it proves all"},
+              {"enough",
+               "this number of iterations is enough, known after the first "
+               "step; own bound: of what the iteration of this block adds to "
+               "the error"}},
+             view.width);
+}
+
+// ---- what is asked
 
 struct InvertArguments {
   audit::InvertRequest request;
