@@ -60,7 +60,6 @@ check asan: export OMP_WAIT_POLICY = passive
 check: release format-check layers types
 	@ctest --preset release --label-exclude slow -j2
 	@ctest --preset release --label-regex slow -j2
-	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=2
 	@echo 'make check: all tests passed'
 
 # The Python package with what users have today, from an environment outside the
