@@ -1,6 +1,10 @@
 #include "lipscope/core/gemm.h"
 
 #include <gtest/gtest.h>
+#include <sys/time.h>
+
+#include <chrono>
+#include <csignal>
 
 #include "lipscope/core/rng.h"
 #include "tests/support/tolerance.h"
@@ -90,6 +94,32 @@ TYPED_TEST(Gemm, RefusesShapesThatDoNotFit) {
   const MatrixOf<TypeParam> a(2, 3), b(4, 5);
   MatrixOf<TypeParam> c(2, 5);
   EXPECT_THROW(gemm(as_is(a), as_is(b), view(c)), std::invalid_argument);
+}
+
+// Without the care of gemm.cpp the heap is damaged within milliseconds.
+TEST(Products, AreUndisturbedBySignals) {
+  static volatile std::sig_atomic_t signals = 0;
+  struct sigaction count = {}, before = {};
+  count.sa_handler = [](int) { signals = signals + 1; };
+  sigaction(SIGALRM, &count, &before);
+  const MatrixOf<float> a = gaussian(416, 416, Rng(1)).cast<float>(),
+                        b = gaussian(416, 8, Rng(2)).cast<float>();
+  const auto made = [&] {
+    MatrixOf<float> c(416, 8);
+    gemm(as_is(a), as_is(b), view(c));
+    return c;
+  };
+  const MatrixOf<float> right = made();
+  const itimerval often = {{0, 100}, {0, 100}}, never = {};
+  setitimer(ITIMER_REAL, &often, nullptr);
+  const auto end =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+  bool same = true;
+  while (std::chrono::steady_clock::now() < end) same = same && made() == right;
+  setitimer(ITIMER_REAL, &never, nullptr);
+  sigaction(SIGALRM, &before, nullptr);
+  EXPECT_TRUE(same);
+  EXPECT_GT(signals, 100);
 }
 
 }  // namespace gemm_test
