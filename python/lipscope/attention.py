@@ -150,6 +150,10 @@ class Attention:
         own = {name: getattr(self, name) for name in ("heads", "key_heads", "kind", "mask", "tau", "nu", "epsilon")}
         return Attention(**{**self._arrays, **own, **changes})
 
+    def arrays(self) -> dict[str, Any]:
+        """The arrays by name, ``q``, ``k``, ``v``, ``o`` and ``q_bias`` …, those that there are, not copied."""
+        return dict(self._arrays)
+
     @property
     def features(self) -> int:
         """The number d of features of a token."""

@@ -1,0 +1,371 @@
+"""Self-attention whose Lipschitz constant is known, in place of torch.nn.MultiheadAttention."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import nn
+
+from lipscope.attention import Attention
+from lipscope.errors import InputError
+from lipscope.torch.attention import Output, cosine_attention, l2_attention, sigmoid_attention
+from lipscope.torch.widened import short_name
+
+
+class SelfAttention(nn.Module):
+    """What the kinds share: the arguments and masks of torch.nn.MultiheadAttention, for a sequence and itself.
+
+    A subclass has its weights as parameters [out, in], as torch.nn.Linear has them, and says what its heads do.
+    """
+
+    kind: str
+    """As :class:`lipscope.Attention` calls it."""
+
+    # torch.nn.TransformerEncoderLayer asks for these before it takes a fused path of its own, which would compute
+    # dot-product attention
+    in_proj_bias = None
+    _qkv_same_embed_dim = False
+
+    out_proj_weight: nn.Parameter
+    out_proj_bias: nn.Parameter | None
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = False,
+        batch_first: bool = True,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        for name, number in (("embed_dim", embed_dim), ("num_heads", num_heads)):
+            if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+                raise InputError(f"{name}: {number!r}; expected a positive whole number")
+        if embed_dim % num_heads:
+            raise InputError(f"embed_dim: {embed_dim} does not divide into {num_heads} heads")
+        if not 0.0 <= dropout < 1.0:
+            raise InputError(f"dropout: {dropout}; expected a share from 0 to below 1")
+        self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
+        self.dropout, self.batch_first = dropout, batch_first
+        made: dict[str, Any] = {"device": device, "dtype": dtype}
+        for name in (*self._projections(), "out_proj_weight"):
+            self.register_parameter(name, nn.Parameter(torch.empty(embed_dim, embed_dim, **made)))
+        self.register_parameter("out_proj_bias", nn.Parameter(torch.empty(embed_dim, **made)) if bias else None)
+        self.reset_parameters()
+
+    def _projections(self) -> tuple[str, ...]:
+        """The names of the weights that act on the input."""
+        return "q_proj_weight", "k_proj_weight", "v_proj_weight"
+
+    def reset_parameters(self) -> None:
+        """New random weights."""
+        for name in (*self._projections(), "out_proj_weight"):
+            nn.init.xavier_uniform_(getattr(self, name))
+        if self.out_proj_bias is not None:
+            nn.init.zeros_(self.out_proj_bias)
+
+    def extra_repr(self) -> str:
+        return f"{self.embed_dim}, {self.num_heads}"
+
+    def forward(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor | None = None,
+        value: torch.Tensor | None = None,
+        key_padding_mask: torch.Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: torch.Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> Output:
+        """The output, and the attention weights or None, as torch.nn.MultiheadAttention returns them.
+
+        key and value are the same tensor as query, or left out. Masks: True, or −inf, hides. With is_causal a token
+        sees itself and those before it, whether there is an attn_mask or not. The output of a token that
+        key_padding_mask hides is that of an empty sequence: out_proj_bias, or zero.
+        """
+        if (key is not None and key is not query) or (value is not None and value is not query):
+            raise InputError(
+                f"key, value: {type(self).__name__} is attention of a sequence to itself; expected the same tensor as "
+                "query, or None"
+            )
+        self._check_query(query)
+        batched = query.dim() == 3
+        x = query if batched else query[None]
+        if batched and not self.batch_first:
+            x = x.transpose(0, 1)
+        samples, n = x.shape[0], x.shape[1]
+        if key_padding_mask is not None and not batched and key_padding_mask.dim() == 1:
+            key_padding_mask = key_padding_mask[None]
+        if attn_mask is not None:
+            attn_mask = self._broadcast(attn_mask, samples, n)
+            if not _is_compiling():
+                self._check_mask(attn_mask)
+        masks: dict[str, Any] = {
+            "attn_mask": attn_mask,
+            "is_causal": is_causal,
+            "key_padding_mask": key_padding_mask,
+            "dropout_p": self.dropout if self.training else 0.0,
+            "need_weights": need_weights,
+        }
+        y, weights = self._attend(x, masks)
+        if self.out_proj_bias is not None:
+            y = y + self.out_proj_bias
+        if weights is not None and average_attn_weights:
+            weights = weights.mean(1)
+        if not batched:
+            return y[0], None if weights is None else weights[0]
+        return y if self.batch_first else y.transpose(0, 1), weights
+
+    def _attend(self, x: torch.Tensor, masks: dict[str, Any]) -> Output:
+        """From [samples, n, d] to [samples, n, d] and the weights [samples, heads, n, n], without the output's bias."""
+        raise NotImplementedError
+
+    def _heads(self, z: torch.Tensor) -> torch.Tensor:
+        """[samples, n, H·k] as [samples, H, n, k]."""
+        return z.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)
+
+    def _check_query(self, query: Any) -> None:
+        if not isinstance(query, torch.Tensor):
+            raise InputError(f"query: expected a tensor, got {type(query).__name__}")
+        if query.dim() not in (2, 3) or query.shape[-1] != self.embed_dim:
+            order = "samples, n" if self.batch_first else "n, samples"
+            raise InputError(
+                f"query: shape {list(query.shape)}; expected [{order}, {self.embed_dim}] or [n, {self.embed_dim}]"
+            )
+        if not query.is_floating_point():
+            raise InputError(f"query: {short_name(query.dtype)}; expected floating-point numbers")
+
+    def _broadcast(self, mask: torch.Tensor, samples: int, n: int) -> torch.Tensor:
+        """[n, n], [samples · heads, n, n] or [samples or 1, heads or 1, n, n], as four axes."""
+        shape = list(mask.shape)
+        if mask.dim() == 3 and shape[0] == samples * self.num_heads:
+            mask = mask.unflatten(0, (samples, self.num_heads))
+        elif mask.dim() == 2:
+            mask = mask[None, None]
+        fits = mask.dim() == 4 and mask.shape[0] in (1, samples) and mask.shape[1] in (1, self.num_heads)
+        if not fits or list(mask.shape[2:]) != [n, n]:
+            raise InputError(
+                f"attn_mask: shape {shape}; expected [{n}, {n}], [{samples * self.num_heads}, {n}, {n}] or "
+                f"[{samples}, {self.num_heads}, {n}, {n}]"
+            )
+        return mask
+
+    def _check_mask(self, attn_mask: torch.Tensor) -> None:
+        """InputError for a mask under which the bounds of the kind do not hold."""
+
+    # ---- the same layer in C++
+
+    def to_attention(self, mask: str = "none") -> Attention:
+        """The layer as :class:`lipscope.Attention`, on copies of the weights in f64."""
+        weights = {name[0]: _from_right(getattr(self, name)) for name in self._projections()}
+        bias = {} if self.out_proj_bias is None else {"o_bias": _copied(self.out_proj_bias)}
+        return Attention(
+            **weights,
+            o=_from_right(self.out_proj_weight),
+            heads=self.num_heads,
+            kind=self.kind,
+            mask=mask,
+            **bias,
+            **self._scales(),
+        )
+
+    def _scales(self) -> dict[str, float]:
+        return {}
+
+    @classmethod
+    def from_attention(cls, layer: Attention, **options: Any) -> Any:
+        """The layer with the weights of a :class:`lipscope.Attention`, in f64 unless ``dtype`` says otherwise."""
+        if layer.kind != cls.kind:
+            raise InputError(f"layer: kind {layer.kind!r}; {cls.__name__} is of kind {cls.kind!r}")
+        if layer.key_heads != layer.heads:
+            raise InputError(f"layer: {layer.key_heads} heads of keys for {layer.heads} of queries; expected as many")
+        arrays = {name: torch.as_tensor(array).double() for name, array in layer.arrays().items()}
+        d = layer.features
+        arrays.setdefault("o", torch.eye(arrays["v"].shape[1], dtype=torch.float64))
+        for name in ("q", "k", "v", "o"):
+            if name in arrays and list(arrays[name].shape) != [d, d]:
+                raise InputError(f"layer: {name} has the shape {list(arrays[name].shape)}; expected {[d, d]}")
+        bias = cls._output_bias(arrays)
+        options.setdefault("dtype", torch.float64)
+        module = cls(d, layer.heads, bias=bias is not None, **cls._scales_of(layer), **options)
+        with torch.no_grad():
+            for name in (*module._projections(), "out_proj_weight"):
+                getattr(module, name).copy_(arrays[name[0]].T)
+            if bias is not None:
+                module.out_proj_bias.copy_(bias)
+        return module
+
+    @classmethod
+    def _output_bias(cls, arrays: dict[str, torch.Tensor]) -> torch.Tensor | None:
+        for name in ("q_bias", "k_bias", "v_bias"):
+            if name in arrays:
+                raise InputError(f"layer: has a {name}; {cls.__name__} has a bias of its output alone")
+        return arrays.get("o_bias")
+
+    @classmethod
+    def _scales_of(cls, layer: Attention) -> dict[str, float]:
+        return {}
+
+
+class L2SelfAttention(SelfAttention):
+    """L2 self-attention [Kim21], which has a Lipschitz constant over all inputs, in place of nn.MultiheadAttention.
+
+        y = Σ_h P_h x A_h W_V,h W_O,h (+ b),  P_h = softmax(−|q_i − q_j|²/√k),  q = x W_Q,h,  A_h = W_Q,h W_Q,hᵀ/√k
+
+    Keys are the queries and the values pass A_h: without either it has no constant. A bias of queries would cancel,
+    and one of values shift the output alone, so that ``bias`` is that of the output.
+
+    The constant holds under every mask by which a token sees itself and prefers no other (a number of ``attn_mask``
+    off the diagonal is not above the one on it). Other masks are refused, except inside torch.compile, where the
+    numbers of a mask are not looked at.
+
+    Weights, [out, in] as in torch.nn.Linear: ``q_proj_weight``, ``v_proj_weight``, ``out_proj_weight``, and
+    ``out_proj_bias``.
+    """
+
+    kind = "l2"
+    q_proj_weight: nn.Parameter
+    v_proj_weight: nn.Parameter
+
+    def _projections(self) -> tuple[str, ...]:
+        return "q_proj_weight", "v_proj_weight"
+
+    def reset_parameters(self) -> None:
+        """New random weights: scores of unrelated tokens of unit variance begin near −1, and values as turned queries.
+
+        With weights of the usual size tokens would see but themselves: their distance is 0, others' far larger.
+        """
+        k = self.head_dim
+        nn.init.orthogonal_(self.q_proj_weight)
+        with torch.no_grad():
+            turns = [nn.init.orthogonal_(self.q_proj_weight.new_empty(k, k)) for _ in range(self.num_heads)]
+            values = torch.stack(turns) @ self.q_proj_weight.unflatten(0, (self.num_heads, k))
+            self.v_proj_weight.copy_(values.flatten(0, 1) * math.sqrt(k))
+            self.q_proj_weight.mul_(math.sqrt(0.5) * k**-0.25)
+        nn.init.orthogonal_(self.out_proj_weight)
+        if self.out_proj_bias is not None:
+            nn.init.zeros_(self.out_proj_bias)
+
+    def _attend(self, x: torch.Tensor, masks: dict[str, Any]) -> Output:
+        q = self._heads(x @ self.q_proj_weight.T)
+        mixed, weights = l2_attention(q, q, **masks)
+        return mixed.transpose(1, 2).flatten(2) @ self._path(), weights
+
+    def _path(self) -> torch.Tensor:
+        """[H·k, d], since P x A_h W_V,h W_O,h = (P q)(W_Q,hᵀ W_V,h/√k W_O,h): what follows is weights alone."""
+        heads = (self.num_heads, self.head_dim)
+        q, v = self.q_proj_weight.unflatten(0, heads), self.v_proj_weight.unflatten(0, heads)
+        inner = q @ v.transpose(1, 2) / math.sqrt(self.head_dim)
+        return (inner @ self.out_proj_weight.T.unflatten(0, heads)).flatten(0, 1)
+
+    def _check_mask(self, attn_mask: torch.Tensor) -> None:
+        own = attn_mask.diagonal(dim1=-2, dim2=-1)[..., None]
+        prefers = own & ~attn_mask if attn_mask.dtype == torch.bool else attn_mask > own
+        if bool(prefers.any()):
+            i, j = prefers.nonzero()[0, -2:].tolist()
+            raise InputError(
+                f"attn_mask: token {i} prefers token {j} to itself; L2 attention is Lipschitz only where every token "
+                "sees itself, and no other more"
+            )
+
+    @classmethod
+    def _output_bias(cls, arrays: dict[str, torch.Tensor]) -> torch.Tensor | None:
+        # b_Q cancels in distances, and rows of P sum to one
+        bias = arrays.get("o_bias")
+        if "v_bias" in arrays:
+            shift = arrays["v_bias"] @ arrays["o"]
+            bias = shift if bias is None else bias + shift
+        return bias
+
+
+class CosineSelfAttention(SelfAttention):
+    """Scaled cosine self-attention [Qi23] with normalised values, Lipschitz over all inputs.
+
+        y = [ν softmax(τ q̂ k̂ᵀ) v̂]_h W_O (+ b),  rows of q = xW_Q, k = xW_K and v = xW_V divided by √(|z|² + ε)
+
+    With values as they are it would have no constant. Weights: ``q_proj_weight``, ``k_proj_weight``,
+    ``v_proj_weight``, ``out_proj_weight``, [out, in] as in torch.nn.Linear, and ``out_proj_bias``.
+    """
+
+    kind = "cosine"
+    q_proj_weight: nn.Parameter
+    k_proj_weight: nn.Parameter
+    v_proj_weight: nn.Parameter
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = False,
+        batch_first: bool = True,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+        *,
+        tau: float = 10.0,
+        nu: float = 1.0,
+        epsilon: float = 1e-6,
+    ) -> None:
+        for name, number in (("tau", tau), ("nu", nu), ("epsilon", epsilon)):
+            if not 0.0 < number < math.inf:
+                raise InputError(f"{name}: {number}; expected a number above 0")
+        super().__init__(embed_dim, num_heads, dropout, bias, batch_first, device, dtype)
+        self.tau, self.nu, self.epsilon = tau, nu, epsilon
+
+    def extra_repr(self) -> str:
+        return f"{super().extra_repr()}, tau={self.tau}, nu={self.nu}, epsilon={self.epsilon}"
+
+    def _attend(self, x: torch.Tensor, masks: dict[str, Any]) -> Output:
+        q, k, v = (self._heads(x @ getattr(self, name).T) for name in self._projections())
+        mixed, weights = cosine_attention(q, k, v, **self._scales(), **masks)
+        return mixed.transpose(1, 2).flatten(2) @ self.out_proj_weight.T, weights
+
+    def _scales(self) -> dict[str, float]:
+        return {"tau": self.tau, "nu": self.nu, "epsilon": self.epsilon}
+
+    @classmethod
+    def _scales_of(cls, layer: Attention) -> dict[str, float]:
+        return {"tau": layer.tau, "nu": layer.nu, "epsilon": layer.epsilon}
+
+
+class SigmoidSelfAttention(SelfAttention):
+    """Sigmoid self-attention [Ramapuram24], Lipschitz over every ball.
+
+        y = [σ(q kᵀ/√k − log n) v]_h W_O (+ b)
+
+    n is the number of tokens that are not padding. Weights: ``q_proj_weight``, ``k_proj_weight``, ``v_proj_weight``,
+    ``out_proj_weight``, [out, in] as in torch.nn.Linear, and ``out_proj_bias``.
+    """
+
+    kind = "sigmoid"
+    q_proj_weight: nn.Parameter
+    k_proj_weight: nn.Parameter
+    v_proj_weight: nn.Parameter
+
+    def _attend(self, x: torch.Tensor, masks: dict[str, Any]) -> Output:
+        q, k, v = (self._heads(x @ getattr(self, name).T) for name in self._projections())
+        mixed, weights = sigmoid_attention(q, k, v, **masks)
+        return mixed.transpose(1, 2).flatten(2) @ self.out_proj_weight.T, weights
+
+    def _check_mask(self, attn_mask: torch.Tensor) -> None:
+        if attn_mask.is_floating_point() and bool((attn_mask > 0).any()):
+            raise InputError("attn_mask: has numbers above 0; the bound on sigmoid attention knows of no such mask")
+
+
+def _from_right(weight: torch.Tensor) -> torch.Tensor:
+    """y = x Wᵀ in torch, y = x W in lipscope."""
+    return _copied(weight).T
+
+
+def _copied(weight: torch.Tensor) -> torch.Tensor:
+    return weight.detach().to("cpu", torch.float64, copy=True)
+
+
+def _is_compiling() -> bool:
+    compiler = getattr(torch, "compiler", None)
+    return compiler is not None and hasattr(compiler, "is_compiling") and bool(compiler.is_compiling())
