@@ -13,6 +13,7 @@ selects: distances become inner products by one more feature, so that fused kern
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch.nn import functional as F
@@ -171,7 +172,8 @@ def _fused(
         elif hidden is not None:
             mask = ~hidden  # True sees, there
         is_causal = False
-    out = F.scaled_dot_product_attention(
+    attend: Any = getattr(F, "scaled_dot_product_attention")  # noqa: B009  torch 1 has none
+    out: torch.Tensor = attend(
         q, k, v, attn_mask=mask, dropout_p=dropout_p, is_causal=is_causal, scale=1.0
     )
     return out[..., :values]

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from lipscope.attention import Attention
 from lipscope.errors import InputError
+from lipscope.records import Record
+from lipscope.torch.arithmetic import ABOVE, Differentiable, Number
 from lipscope.torch.attention import Output, cosine_attention, l2_attention, sigmoid_attention
+from lipscope.torch.bound import NORMS, Constant, Inputs, lipschitz_bound, proved_bound
+from lipscope.torch.constants import cosine_constant, l2_constant, sigmoid_constant
 from lipscope.torch.widened import short_name
+
+if TYPE_CHECKING:
+    from typing import Self
 
 
 class SelfAttention(nn.Module):
@@ -127,7 +134,7 @@ class SelfAttention(nn.Module):
 
     def _heads(self, z: torch.Tensor) -> torch.Tensor:
         """[samples, n, H·k] as [samples, H, n, k]."""
-        return z.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)
+        return z.reshape(*z.shape[:-1], self.num_heads, self.head_dim).transpose(1, 2)
 
     def _check_query(self, query: Any) -> None:
         if not isinstance(query, torch.Tensor):
@@ -144,7 +151,7 @@ class SelfAttention(nn.Module):
         """[n, n], [samples · heads, n, n] or [samples or 1, heads or 1, n, n], as four axes."""
         shape = list(mask.shape)
         if mask.dim() == 3 and shape[0] == samples * self.num_heads:
-            mask = mask.unflatten(0, (samples, self.num_heads))
+            mask = mask.reshape(samples, self.num_heads, *shape[1:])
         elif mask.dim() == 2:
             mask = mask[None, None]
         fits = mask.dim() == 4 and mask.shape[0] in (1, samples) and mask.shape[1] in (1, self.num_heads)
@@ -158,12 +165,40 @@ class SelfAttention(nn.Module):
     def _check_mask(self, attn_mask: torch.Tensor) -> None:
         """InputError for a mask under which the bounds of the kind do not hold."""
 
+    # ---- its constant
+
+    def lipschitz_bound(
+        self, n: int, norm: str = "2", radius: float | None = None, *, mask: str = "any"
+    ) -> torch.Tensor:
+        """:func:`lipscope.torch.lipschitz_bound` of this module: sequences of n tokens, any padding among them."""
+        return lipschitz_bound(self, n, norm, radius, mask=mask)
+
+    def proved_bound(self, n: int, norm: str = "2", radius: float | None = None, *, mask: str = "any") -> Record:
+        """:func:`lipscope.torch.proved_bound` of this module."""
+        return proved_bound(self, n, norm, radius, mask=mask)
+
+    def constant(self, over: Inputs) -> Constant:
+        """What :func:`lipscope.torch.lipschitz_bound` asks for."""
+        raise NotImplementedError
+
+    def _weights(self) -> list[torch.Tensor]:
+        """[H, k, d] of each projection, and [H, k, d] of the output from the right."""
+        heads = (self.num_heads, self.head_dim)
+        weights = [getattr(self, name) for name in self._projections()]
+        return [w.reshape(*heads, -1) for w in (*weights, self.out_proj_weight.T)]
+
+    def _shifted(self, radius: Number | None, over: Inputs) -> Number | None:
+        """The radius with the bias."""
+        if radius is None or self.out_proj_bias is None:
+            return radius
+        return radius + over.arithmetic.length(self.out_proj_bias)
+
     # ---- the same layer in C++
 
     def to_attention(self, mask: str = "none") -> Attention:
         """The layer as :class:`lipscope.Attention`, on copies of the weights in f64."""
-        weights = {name[0]: _from_right(getattr(self, name)) for name in self._projections()}
-        bias = {} if self.out_proj_bias is None else {"o_bias": _copied(self.out_proj_bias)}
+        weights: dict[str, Any] = {name[0]: _from_right(getattr(self, name)) for name in self._projections()}
+        bias: dict[str, Any] = {} if self.out_proj_bias is None else {"o_bias": _copied(self.out_proj_bias)}
         return Attention(
             **weights,
             o=_from_right(self.out_proj_weight),
@@ -174,11 +209,11 @@ class SelfAttention(nn.Module):
             **self._scales(),
         )
 
-    def _scales(self) -> dict[str, float]:
+    def _scales(self) -> dict[str, Any]:
         return {}
 
     @classmethod
-    def from_attention(cls, layer: Attention, **options: Any) -> Any:
+    def from_attention(cls, layer: Attention, **options: Any) -> Self:
         """The layer with the weights of a :class:`lipscope.Attention`, in f64 unless ``dtype`` says otherwise."""
         if layer.kind != cls.kind:
             raise InputError(f"layer: kind {layer.kind!r}; {cls.__name__} is of kind {cls.kind!r}")
@@ -196,7 +231,7 @@ class SelfAttention(nn.Module):
         with torch.no_grad():
             for name in (*module._projections(), "out_proj_weight"):
                 getattr(module, name).copy_(arrays[name[0]].T)
-            if bias is not None:
+            if bias is not None and module.out_proj_bias is not None:
                 module.out_proj_bias.copy_(bias)
         return module
 
@@ -208,7 +243,7 @@ class SelfAttention(nn.Module):
         return arrays.get("o_bias")
 
     @classmethod
-    def _scales_of(cls, layer: Attention) -> dict[str, float]:
+    def _scales_of(cls, layer: Attention) -> dict[str, Any]:
         return {}
 
 
@@ -240,14 +275,14 @@ class L2SelfAttention(SelfAttention):
 
         With weights of the usual size tokens would see but themselves: their distance is 0, others' far larger.
         """
-        k = self.head_dim
-        nn.init.orthogonal_(self.q_proj_weight)
+        k, q = self.head_dim, self.q_proj_weight
+        orthogonal: Any = nn.init.orthogonal_  # without types in older releases
+        orthogonal(q)
+        orthogonal(self.out_proj_weight)
         with torch.no_grad():
-            turns = [nn.init.orthogonal_(self.q_proj_weight.new_empty(k, k)) for _ in range(self.num_heads)]
-            values = torch.stack(turns) @ self.q_proj_weight.unflatten(0, (self.num_heads, k))
-            self.v_proj_weight.copy_(values.flatten(0, 1) * math.sqrt(k))
-            self.q_proj_weight.mul_(math.sqrt(0.5) * k**-0.25)
-        nn.init.orthogonal_(self.out_proj_weight)
+            turns = torch.stack([orthogonal(q.new_empty(k, k)) for _ in range(self.num_heads)])
+            self.v_proj_weight.copy_((turns @ q.reshape(self.num_heads, k, -1)).reshape_as(q) * math.sqrt(k))
+            q.mul_(math.sqrt(0.5) * k**-0.25)
         if self.out_proj_bias is not None:
             nn.init.zeros_(self.out_proj_bias)
 
@@ -258,10 +293,23 @@ class L2SelfAttention(SelfAttention):
 
     def _path(self) -> torch.Tensor:
         """[H·k, d], since P x A_h W_V,h W_O,h = (P q)(W_Q,hᵀ W_V,h/√k W_O,h): what follows is weights alone."""
-        heads = (self.num_heads, self.head_dim)
-        q, v = self.q_proj_weight.unflatten(0, heads), self.v_proj_weight.unflatten(0, heads)
-        inner = q @ v.transpose(1, 2) / math.sqrt(self.head_dim)
-        return (inner @ self.out_proj_weight.T.unflatten(0, heads)).flatten(0, 1)
+        q, v, o = self._weights()
+        return (q @ v.transpose(1, 2) / math.sqrt(self.head_dim) @ o).flatten(0, 1)
+
+    def constant(self, over: Inputs) -> Constant:
+        found = self._undivided(over)
+        return Constant(found.value, self._shifted(found.radius, over), found.by)
+
+    def _undivided(self, over: Inputs) -> Constant:
+        """Without the bias."""
+        a = over.arithmetic
+        q, v, o = self._weights()
+        value, by = l2_constant(a, q, v, o, n=over.n, norm=over.norm, mask=over.mask)
+        if over.radius is None:
+            return Constant(value, None, by)
+        # rows of P are means
+        through = [a.norm(q[h]) * a.norm(q[h]) * a.product_norm(o[h].T, v[h]) for h in range(self.num_heads)]
+        return Constant(value, sum(through[1:], through[0]) * over.radius * (ABOVE / math.sqrt(self.head_dim)), by)
 
     def _check_mask(self, attn_mask: torch.Tensor) -> None:
         own = attn_mask.diagonal(dim1=-2, dim2=-1)[..., None]
@@ -281,6 +329,76 @@ class L2SelfAttention(SelfAttention):
             shift = arrays["v_bias"] @ arrays["o"]
             bias = shift if bias is None else bias + shift
         return bias
+
+
+class ContractiveL2SelfAttention(L2SelfAttention):
+    """L2 self-attention divided by its own bound [Kim21], so that no two inputs are moved apart.
+
+        f(x) = c F(x)/L(n),  Lip(F) ≤ L(n), and so Lip(f) ≤ c, in the norm that is named
+
+    F is :class:`L2SelfAttention` and L(n) is computed from the weights at every call, with its gradient.
+
+    Args:
+        contraction: c.
+        norm: In which f is contractive: "inf" as in the paper, "2" or "token".
+        length: The n of L(n) where it is not to be the length of the input: the longest there will be.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = False,
+        batch_first: bool = True,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+        *,
+        contraction: float = 1.0,
+        norm: str = "inf",
+        length: int | None = None,
+    ) -> None:
+        if not 0.0 < contraction < math.inf:
+            raise InputError(f"contraction: {contraction}; expected a number above 0")
+        if norm not in NORMS:
+            raise InputError(f"norm: {norm!r}; expected '2', 'inf' or 'token'")
+        if length is not None and (isinstance(length, bool) or not isinstance(length, int) or length < 1):
+            raise InputError(f"length: {length!r}; expected a number of tokens, or None")
+        super().__init__(embed_dim, num_heads, dropout, bias, batch_first, device, dtype)
+        self.contraction, self.norm, self.length = contraction, norm, length
+
+    def extra_repr(self) -> str:
+        length = "" if self.length is None else f", length={self.length}"
+        return f"{super().extra_repr()}, contraction={self.contraction}, norm={self.norm!r}{length}"
+
+    def factor(self, n: int) -> torch.Tensor:
+        """c/L(n), a little less, as the output of F is multiplied with it."""
+        if self.length is not None and n > self.length:
+            raise InputError(f"query: {n} tokens; the layer is contractive up to length {self.length}")
+        q, v, o = self._weights()
+        bound, _ = l2_constant(Differentiable(), q, v, o, n=self.length or n, norm=self.norm, mask="any")
+        # each norm is a sum of d numbers, or a singular value, and rounded
+        slack = 1.0 + 8.0 * (self.embed_dim + 8) * torch.finfo(bound.dtype).eps
+        # a map that is constant already is divided by nothing
+        factor: torch.Tensor = self.contraction / torch.where(bound > 0, bound * slack, torch.ones_like(bound))
+        return factor
+
+    def _attend(self, x: torch.Tensor, masks: dict[str, Any]) -> Output:
+        q = self._heads(x @ self.q_proj_weight.T)
+        mixed, weights = l2_attention(q, q, **masks)
+        return mixed.transpose(1, 2).flatten(2) @ (self.factor(x.shape[1]) * self._path()), weights
+
+    def constant(self, over: Inputs) -> Constant:
+        undivided = self._undivided(over)
+        factor: Number = self.factor(over.n)
+        if over.arithmetic.proves:
+            factor = float(factor.detach())
+        radius = None if undivided.radius is None else undivided.radius * factor
+        return Constant(undivided.value * factor, self._shifted(radius, over), f"contractive({undivided.by})")
+
+    def to_attention(self, mask: str = "none") -> Attention:
+        """The undivided layer F: what it is divided by depends on the length."""
+        return super().to_attention(mask)
 
 
 class CosineSelfAttention(SelfAttention):
@@ -325,11 +443,21 @@ class CosineSelfAttention(SelfAttention):
         mixed, weights = cosine_attention(q, k, v, **self._scales(), **masks)
         return mixed.transpose(1, 2).flatten(2) @ self.out_proj_weight.T, weights
 
-    def _scales(self) -> dict[str, float]:
+    def constant(self, over: Inputs) -> Constant:
+        a = over.arithmetic
+        q, k, v, o = self._weights()
+        found = cosine_constant(a, q, k, v, o, **self._scales(), n=over.n, norm=over.norm, mask=over.mask)
+        if found is None:
+            raise over.refuse(self, "has no bound in the inf-norm; norm '2' and 'token' have one")
+        # every head's output is a mean of rows shorter than ν
+        radius = a.norm(self.out_proj_weight) * (self.nu * math.sqrt(self.num_heads) * ABOVE)
+        return Constant(found[0], self._shifted(radius, over), found[1])
+
+    def _scales(self) -> dict[str, Any]:
         return {"tau": self.tau, "nu": self.nu, "epsilon": self.epsilon}
 
     @classmethod
-    def _scales_of(cls, layer: Attention) -> dict[str, float]:
+    def _scales_of(cls, layer: Attention) -> dict[str, Any]:
         return {"tau": layer.tau, "nu": layer.nu, "epsilon": layer.epsilon}
 
 
@@ -352,6 +480,16 @@ class SigmoidSelfAttention(SelfAttention):
         mixed, weights = sigmoid_attention(q, k, v, **masks)
         return mixed.transpose(1, 2).flatten(2) @ self.out_proj_weight.T, weights
 
+    def constant(self, over: Inputs) -> Constant:
+        if over.radius is None:
+            raise over.refuse(self, "has no constant over all inputs; give radius")
+        q, k, v, o = self._weights()
+        found = sigmoid_constant(over.arithmetic, q, k, v, o, n=over.n, norm=over.norm, radius=over.radius)
+        if found is None:
+            raise over.refuse(self, "has no bound in the inf-norm; norm '2' and 'token' have one")
+        # zero goes to zero, and the constant is one in the token norm
+        return Constant(found[0], self._shifted(found[0] * over.radius, over), found[1])
+
     def _check_mask(self, attn_mask: torch.Tensor) -> None:
         if attn_mask.is_floating_point() and bool((attn_mask > 0).any()):
             raise InputError("attn_mask: has numbers above 0; the bound on sigmoid attention knows of no such mask")
@@ -363,7 +501,8 @@ def _from_right(weight: torch.Tensor) -> torch.Tensor:
 
 
 def _copied(weight: torch.Tensor) -> torch.Tensor:
-    return weight.detach().to("cpu", torch.float64, copy=True)
+    copy: torch.Tensor = weight.detach().cpu().double().clone()
+    return copy
 
 
 def _is_compiling() -> bool:
