@@ -86,6 +86,8 @@ def test_bounds_have_the_gradient_of_the_bound():
     model = nn.Sequential(
         nn.LayerNorm(6), nn.Linear(6, 9), nn.GELU(), nn.Linear(9, 6), lt.Residual(module_of(lt.L2SelfAttention, d=6))
     ).double()
+    with torch.no_grad():  # the largest of equal numbers has no gradient
+        model[0].weight.normal_()
     for module, radius in (
         (module_of(lt.L2SelfAttention, d=6), None),
         (module_of(lt.CosineSelfAttention, d=6), None),
@@ -246,27 +248,50 @@ def test_proved_norms_are_above_and_close():
 # ---- attacked
 
 
+def strongest(f, x, norm):
+    """How strongly f reacts at x, [n, d], by its Jacobian; with u and v such that this is ⟨u, J v⟩."""
+    unknowns = x.numel()
+    copies = x.expand(unknowns, *x.shape).clone().requires_grad_()
+    j = torch.autograd.grad(f(copies).flatten(1).diagonal().sum(), copies)[0].flatten(1)  # a row from each copy
+    if norm == "2":
+        left, values, right = torch.linalg.svd(j)
+        u, v = left[:, 0], right[0]
+    elif norm == "inf":
+        row = int(j.abs().sum(1).argmax())
+        u, v = torch.eye(unknowns, dtype=x.dtype)[row], j[row].sign()
+    else:  # the rows of a token, and for each the direction that all tokens of the input push it to, by turns
+        blocks = j.reshape(*x.shape, *x.shape).permute(0, 2, 1, 3)
+        out = torch.linalg.svd(blocks.sum(1))[0][..., 0]
+        for _ in range(10):
+            back = torch.einsum("io,ijod->ijd", out, blocks)
+            back = back / back.norm(dim=-1, keepdim=True).clamp(min=1e-300)
+            out = torch.einsum("ijod,ijd->io", blocks, back)
+            sizes = out.norm(dim=-1)
+            out = out / sizes[:, None].clamp(min=1e-300)
+        token = int(sizes.argmax())
+        u, v = torch.zeros_like(x), back[token].flatten()
+        u[token] = out[token]
+        u = u.flatten()
+    return float(u @ (j @ v)), u.reshape(x.shape), v.reshape(x.shape)
+
+
 def ascended(f, x, norm, radius, steps):
-    """The largest local constant on the way of a gradient ascent from x."""
-    most = 0.0
-    x = x.clone()
+    """The largest local constant on the way of a gradient ascent from x, and where."""
+    most, best = -1.0, x
     for _ in range(steps):
-        found = lt.local_constant(f, x, norm=norm)
-        most = max(most, found.lower)
+        found, u, v = strongest(f, x, norm)
+        most, best = (found, x) if found > most else (most, best)
         at = x.clone().requires_grad_()
-        u = torch.zeros_like(f(at), requires_grad=True)
         with plain_kernels():
-            pulled = torch.autograd.grad(f(at), at, u, create_graph=True)[0]
-            pushed = torch.autograd.grad(pulled, u, found.direction, create_graph=True)[0]
-            sized = {"2": pushed.norm(), "inf": pushed.abs().max(), "token": pushed.norm(dim=-1).max()}[norm]
-            slope = torch.autograd.grad(sized, at)[0]
+            pulled = torch.autograd.grad(f(at[None])[0], at, u, create_graph=True)[0]
+            slope = torch.autograd.grad((pulled * v).sum(), at)[0]
         size = float(slope.norm())
         if size == 0.0:
             break
         x = x + 0.3 * float(x.norm()) * slope / size
         if radius is not None:
             x = x * (radius / x.norm(dim=-1, keepdim=True)).clamp(max=1.0)
-    return most
+    return most, best
 
 
 def attack(seed):
@@ -288,13 +313,21 @@ def attack(seed):
         x = x * (radius / x.norm(dim=-1, keepdim=True)).clamp(max=1.0)
     masks, mask = [
         ({}, "none"), ({"is_causal": True}, "causal"), ({"attn_mask": ~torch.eye(n, dtype=torch.bool) & (torch.rand(n, n) < 0.5)}, "any"),
-        ({"key_padding_mask": torch.rand(n) < 0.3}, "any"), ({"attn_mask": -torch.rand(n, n).fill_diagonal_(0.0)}, "any"),
+        ({"key_padding_mask": torch.rand(1, n) < 0.3}, "any"), ({"attn_mask": -torch.rand(n, n).fill_diagonal_(0.0)}, "any"),
     ][seed // 12 % 5]  # fmt: skip
     bound = proved(module, n, norm, radius, mask=mask)
-    with torch.no_grad():
-        for p in module.parameters():
-            p.requires_grad_(False)
-    return ascended(lambda at: module(at, **masks)[0], x, norm, radius, 3) / bound
+    for p in module.parameters():
+        p.requires_grad_(False)
+
+    def f(at):
+        padded = masks.get("key_padding_mask")
+        every = masks if padded is None else {"key_padding_mask": padded.expand(len(at), n)}
+        return module(at, **every)[0]
+
+    most, best = ascended(f, x, norm, radius, 4)
+    if seed % 20 == 0:
+        most = max(most, lt.local_constant(f, best[None], norm=norm).lower)
+    return most / bound
 
 
 def test_bounds_are_never_exceeded():
@@ -362,17 +395,17 @@ def promising(dtype=torch.float32):
 @pytest.mark.parametrize("norm", ["2", "inf", "token"])
 def test_a_promise_is_kept_after_every_step(norm):
     model = promising()
-    promise = lt.Promise(model, 5.0, n=6, norm=norm)
-    assert 4.99 < promise.proof.upper <= 5.0
+    promise = lt.Promise(model, 3.0, n=6, norm=norm)
+    assert 2.99 < promise.proof.upper <= 3.0
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
     exceeded = 0
     for _ in range(5):
         optimizer.zero_grad()
         (-model(torch.randn(4, 6, 8)).square().mean()).backward()
         optimizer.step()
-        exceeded += proved(model, 6, norm) > 5.0
+        exceeded += proved(model, 6, norm) > 3.0
         promise()
-        assert proved(model, 6, norm) <= 5.0
+        assert proved(model, 6, norm) <= 3.0
     assert exceeded > 0
 
 
@@ -413,7 +446,7 @@ def test_a_capped_layer_never_exceeds_its_cap():
             if scale < 1.0:
                 assert torch.equal(layer.capped_weight(), layer.weight)
             x = torch.randn(4, 20, dtype=dtype)
-            assert torch.equal(layer.to_linear()(x), layer(x))
+            assert torch.allclose(layer.to_linear()(x), layer(x), atol=1e-5)
     assert list(layer.state_dict()) == ["weight", "bias"]
     small = lt.CappedLinear(3, 4, dtype=torch.float64, cap=0.2)
     assert torch.autograd.gradcheck(small, torch.randn(2, 3, dtype=torch.float64, requires_grad=True))

@@ -104,14 +104,13 @@ class Differentiable:
         return n * value * (sigma + 2.0 * score * radius * radius * slope)
 
     def l2_path_factor(self, q: torch.Tensor, v: torch.Tensor, o: torch.Tensor) -> Number:
-        """k^{-1/2} ‖[t_h W_Q,h]‖ ‖[U_h/t_h]‖, U_h = W_Q,hᵀ W_V,h W_O,h: theory/l2_kernel.h.
-
-        Every t_h > 0 is allowed: the gradient need not follow how it was chosen.
-        """
+        """k^{-1/2} ‖[t_h W_Q,h]‖ ‖[U_h/t_h]‖, U_h = W_Q,hᵀ W_V,h W_O,h: theory/l2_kernel.h."""
         u = q @ v.transpose(1, 2) @ o
-        with torch.no_grad():
-            t = (u.square().sum((1, 2)) / q.square().sum((1, 2))) ** 0.25
-            t = torch.where(torch.isfinite(t) & (t > 0), t, torch.ones_like(t))[:, None, None]
+        # every t_h > 0 is allowed; this one makes the two Frobenius norms of a head alike
+        path, query = u.square().sum((1, 2), keepdim=True), q.square().sum((1, 2), keepdim=True)
+        one = torch.ones_like(path)
+        some = (path > 0) & (query > 0)
+        t = (torch.where(some, path, one) / torch.where(some, query, one)) ** 0.25
         return self.norm((t * q).flatten(0, 1)) * self.norm((u / t).flatten(0, 1)) / math.sqrt(q.shape[1])
 
 

@@ -207,7 +207,8 @@ def residual(over: Inputs, branch: Constant) -> Constant:
 
 
 def _sequential(module: Any, over: Inputs) -> Constant:
-    return composed(over, *module.named_children())
+    # named_children() would leave out a module that stands there twice
+    return composed(over, *module._modules.items())
 
 
 def _encoder_layer(layer: Any, over: Inputs) -> Constant:

@@ -172,12 +172,13 @@ def root_of_squares(a: Arithmetic, numbers: list[Number]) -> Number:
 
 
 def best(a: Arithmetic, *bounds: tuple[Number, str]) -> tuple[Number, str]:
-    """The smallest of them, the first of equals."""
-    found = bounds[0]
-    for other in bounds[1:]:
-        if a.smaller(found[0], other[0]) is not found[0]:
-            found = other
-    return found
+    """The smallest of them. Only a proof has the name of the one that it is."""
+    value, by = bounds[0]
+    for other, name in bounds[1:]:
+        if a.proves and a.smaller(value, other) is not value:
+            by = name
+        value = a.smaller(value, other)
+    return value, by
 
 
 def _plain(a: Arithmetic, magnitude: Any) -> Number:

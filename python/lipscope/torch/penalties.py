@@ -36,8 +36,8 @@ def local_penalty(
     with _evaluation(f):
         if direction is None:
             options: dict[str, Any] = {"norm": norm, "tolerance": tolerance, "max_steps": max_steps, "seed": seed}
-            module: Any = f if isinstance(f, nn.Module) else None
-            found = local_constant((lambda at: first_of(f(at))) if module is None else _First(module), x, **options)
+            first: Any = _First(f) if isinstance(f, nn.Module) else lambda at: first_of(f(at))
+            found = local_constant(first, x, **options)
             assert isinstance(found, Record)
             witness: Any = found.direction
             direction = witness
@@ -74,7 +74,7 @@ def attention_map_penalty(weights: torch.Tensor) -> torch.Tensor:
 class _First(nn.Module):
     """The first of what a module returns."""
 
-    def __init__(self, inner: nn.Module) -> None:
+    def __init__(self, inner: Any) -> None:
         super().__init__()
         self.inner = inner
         self.training = inner.training

@@ -377,8 +377,8 @@ class ContractiveL2SelfAttention(L2SelfAttention):
             raise InputError(f"query: {n} tokens; the layer is contractive up to length {self.length}")
         q, v, o = self._weights()
         bound, _ = l2_constant(Differentiable(), q, v, o, n=self.length or n, norm=self.norm, mask="any")
-        # each norm is a sum of d numbers, or a singular value, and rounded
-        slack = 1.0 + 8.0 * (self.embed_dim + 8) * torch.finfo(bound.dtype).eps
+        # each norm is a sum of d numbers, or a singular value, and rounded; a proof of it comes from above
+        slack = 1.0 + 1e-9 + 8.0 * (self.embed_dim + 8) * torch.finfo(bound.dtype).eps
         # a map that is constant already is divided by nothing
         factor: torch.Tensor = self.contraction / torch.where(bound > 0, bound * slack, torch.ones_like(bound))
         return factor
