@@ -24,7 +24,7 @@ ABOVE = 1.0 + 2.0**-44
 
 
 class Differentiable:
-    """Tensors without axes, in the type and on the device of the weights, and plain numbers where no weight is in them."""
+    """Tensors without axes on the device of the weights, in f32 or f64, and plain numbers where no weight is in them."""
 
     proves = False
 
@@ -34,12 +34,13 @@ class Differentiable:
 
     def norm(self, w: torch.Tensor) -> Number:
         """‖W‖₂"""
-        return torch.linalg.matrix_norm(w, 2)
+        return torch.linalg.matrix_norm(_wide(w), 2)
 
     def product_norm(self, x: torch.Tensor, y: torch.Tensor) -> Number:
         """‖X Y‖₂, where what is between the two is narrow."""
         # by the vector v that is stretched most: |X Y v| has the value and the gradient of ‖X Y‖. With X = QR it is
         # found from R Y, a narrow matrix.
+        x, y = _wide(x), _wide(y)
         with torch.no_grad():
             narrow = torch.linalg.qr(x)[1] @ y if x.shape[0] > x.shape[1] else x @ y
             v = torch.linalg.svd(narrow, full_matrices=False)[2][0]
@@ -47,15 +48,15 @@ class Differentiable:
 
     def row_sum(self, w: torch.Tensor) -> Number:
         """max_i Σ_j |W_ij|: the norm of y = W x by largest entries."""
-        return w.abs().sum(1).max()
+        return _wide(w).abs().sum(1).max()
 
     def length(self, v: torch.Tensor) -> Number:
         """|v|₂"""
-        return torch.linalg.vector_norm(v)
+        return torch.linalg.vector_norm(_wide(v))
 
     def largest_entry(self, v: torch.Tensor) -> Number:
         """max_i |v_i|"""
-        return v.abs().max()
+        return _wide(v).abs().max()
 
     def root(self, a: Number) -> Number:
         """√a"""
@@ -105,6 +106,7 @@ class Differentiable:
 
     def l2_path_factor(self, q: torch.Tensor, v: torch.Tensor, o: torch.Tensor) -> Number:
         """k^{-1/2} ‖[t_h W_Q,h]‖ ‖[U_h/t_h]‖, U_h = W_Q,hᵀ W_V,h W_O,h: theory/l2_kernel.h."""
+        q, v, o = _wide(q), _wide(v), _wide(o)
         u = q @ v.transpose(1, 2) @ o
         # every t_h > 0 is allowed; this one makes the two Frobenius norms of a head alike
         path, query = u.square().sum((1, 2), keepdim=True), q.square().sum((1, 2), keepdim=True)
@@ -169,6 +171,11 @@ class Proved:
 
 
 Arithmetic = Differentiable | Proved
+
+
+def _wide(w: torch.Tensor) -> torch.Tensor:
+    """Half precision in f32."""
+    return w.float() if w.dtype in (torch.float16, torch.bfloat16) else w
 
 
 def exact(w: torch.Tensor) -> torch.Tensor:

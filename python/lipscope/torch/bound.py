@@ -33,7 +33,7 @@ class Inputs:
     """What a constant holds for: sequences of n tokens of norm up to ``radius`` (None: any), and how it is measured."""
 
     arithmetic: Arithmetic
-    n: int
+    n: int | None  # None: of any length, for what does not depend on it
     norm: str  # "2", "inf" or "token", of sequences
     mask: str  # what tokens see: "none" hides nothing, "causal"; "any": whatever attention allows
     radius: Number | None
@@ -48,6 +48,12 @@ class Inputs:
     def after(self, before: Constant) -> Inputs:
         """What comes out of a map that these go into."""
         return replace(self, radius=before.radius)
+
+    def length_for(self, module: nn.Module) -> int:
+        """n, for a module whose constant depends on it."""
+        if self.n is None:
+            raise self.refuse(module, "has a constant that depends on the number of tokens; give n")
+        return self.n
 
     def refuse(self, module: Any, why: str) -> InputError:
         """An InputError that names the module."""
@@ -73,7 +79,7 @@ class Part:
 
 
 def lipschitz_bound(
-    model: nn.Module, n: int = 1, norm: str = "2", radius: float | None = None, *, mask: str = "any"
+    model: nn.Module, n: int | None = None, norm: str = "2", radius: float | None = None, *, mask: str = "any"
 ) -> torch.Tensor:
     """How strongly the model can amplify a change of its input, from above: a tensor to add to a loss.
 
@@ -84,7 +90,7 @@ def lipschitz_bound(
         model: A module of this package, Linear, LayerNorm, activations, Sequential, TransformerEncoderLayer,
             TransformerEncoder, MultiheadAttention (over a ball), or a module with a method ``constant``. Meant is the
             model in evaluation mode, without dropout, whether it is training now or not.
-        n: The number of tokens of a sequence. MLPs do not depend on it.
+        n: The number of tokens of a sequence. Only attention asks for it.
         norm: Of sequences: "2", all entries; "inf", the largest entry; "token", the longest token.
         radius: No token of the input is longer, in the 2-norm. None: any. Sigmoid and dot-product attention need it,
             unless a layer norm is ahead of them.
@@ -102,7 +108,7 @@ def lipschitz_bound(
 
 
 def proved_bound(
-    model: nn.Module, n: int = 1, norm: str = "2", radius: float | None = None, *, mask: str = "any"
+    model: nn.Module, n: int | None = None, norm: str = "2", radius: float | None = None, *, mask: str = "any"
 ) -> Record:
     """The same as a record: ``upper`` (or ``upper_log10``, beyond f64) is proved by the C++ core, rounding up.
 
@@ -111,8 +117,13 @@ def proved_bound(
     """
     begin = time.perf_counter()
     over = inputs(Proved(), n, norm, radius, mask)
-    constant = _proved(model, over)
+    return record_of(model, over, _proved(model, over), begin)
+
+
+def record_of(model: nn.Module, over: Inputs, constant: Constant, begin: float) -> Record:
+    """The record of a constant that was proved over these inputs."""
     upper = constant.value.value
+    radius = None if over.radius is None else over.radius.value
     kind = getattr(model, "kind", None)
     return Record(
         {
@@ -125,9 +136,9 @@ def proved_bound(
             "head": "all",
             "map": "attn" if kind else "model",
             "kind": kind,
-            "mask": mask,
-            "norm": norm,
-            "n": n,
+            "mask": over.mask,
+            "norm": over.norm,
+            "n": over.n,
             "radius_max": radius,
             "quantity": "constant",
             "lower": None,
@@ -138,19 +149,24 @@ def proved_bound(
             "scope": "everywhere" if radius is None else "ball",
             "seconds": time.perf_counter() - begin,
             "parameters": {"bound": constant.by},
-            "details": {
-                "parts": [
-                    {"module": p.path, "class": type(p.module).__name__, "log10": p.constant.value.log10, "by": p.constant.by}
-                    for p in over.parts
-                ]
-            },
+            "details": {"parts": [_summary(part, over.arithmetic) for part in over.parts]},
         }
     )
 
 
-def inputs(arithmetic: Arithmetic, n: int, norm: str, radius: float | None, mask: str) -> Inputs:
+def _summary(part: Part, arithmetic: Arithmetic) -> dict[str, Any]:
+    value = arithmetic.number(part.constant.value)
+    return {
+        "module": part.path,
+        "class": type(part.module).__name__,
+        "log10": value.log10 if value.value > 0 else None,
+        "by": part.constant.by,
+    }
+
+
+def inputs(arithmetic: Arithmetic, n: int | None, norm: str, radius: float | None, mask: str) -> Inputs:
     """The inputs that the arguments of lipschitz_bound mean."""
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+    if n is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
         raise InputError(f"n: {n!r}; expected a number of tokens, 1 or more")
     if norm not in NORMS:
         raise InputError(f"norm: {norm!r}; expected '2', 'inf' or 'token'")
@@ -325,7 +341,7 @@ def _dot_attention(module: Any, over: Inputs) -> Constant:
         q_bias, _, v_bias = (b.reshape(heads) for b in module.in_proj_bias.chunk(3))
     o = module.out_proj.weight.T.reshape(*heads, -1)
     found = dot_constant(
-        over.arithmetic, q, k, v, o, q_bias, n=over.n, norm=over.norm, mask=over.mask, radius=over.radius
+        over.arithmetic, q, k, v, o, q_bias, n=over.length_for(module), norm=over.norm, mask=over.mask, radius=over.radius
     )
     if found is None:
         raise over.refuse(module, f"has no bound in the {over.norm}-norm")

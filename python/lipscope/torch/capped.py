@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from lipscope.errors import InputError
+from lipscope.torch.arithmetic import Differentiable
 from lipscope.torch.bound import Constant, Inputs, constant_of, linear_constant, residual
 
 
@@ -40,10 +41,12 @@ class CappedLinear(nn.Module):
 
     def capped_weight(self) -> torch.Tensor:
         """The weight that is used."""
-        norm = torch.linalg.matrix_norm(self.weight, 2)
+        norm = Differentiable().norm(self.weight)
         # room for the rounding of the norm and of the product, and for a proof to come from above
-        room = 1.0 - 1e-9 - 32.0 * torch.finfo(norm.dtype).eps * math.sqrt(min(self.weight.shape))
-        return torch.where(norm > self.cap * room, self.cap * room / norm, torch.ones_like(norm)) * self.weight
+        lost = 32.0 * torch.finfo(norm.dtype).eps + 2.0 * torch.finfo(self.weight.dtype).eps
+        room = 1.0 - 1e-9 - lost * math.sqrt(min(self.weight.shape))
+        factor = torch.where(norm > self.cap * room, self.cap * room / norm, torch.ones_like(norm))
+        return factor.to(self.weight.dtype) * self.weight
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return F.linear(x, self.capped_weight(), self.bias)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch import nn
 from lipscope.errors import InputError, RunError
 from lipscope.records import Record
 from lipscope.torch.arithmetic import Proved
-from lipscope.torch.bound import Inputs, Part, constant_of, inputs, proved_bound
+from lipscope.torch.bound import Inputs, Part, constant_of, inputs, record_of
 from lipscope.torch.capped import CappedLinear
 from lipscope.torch.self_attention import ContractiveL2SelfAttention, SelfAttention
 
@@ -34,7 +35,7 @@ class Promise:
         self,
         model: nn.Module,
         constant: float,
-        n: int = 1,
+        n: int | None = None,
         norm: str = "2",
         radius: float | None = None,
         *,
@@ -53,7 +54,7 @@ class Promise:
 def keep_promise(
     model: nn.Module,
     constant: float,
-    n: int = 1,
+    n: int | None = None,
     norm: str = "2",
     radius: float | None = None,
     *,
@@ -70,11 +71,13 @@ def keep_promise(
     """
     if not 0.0 < float(constant) < math.inf:
         raise InputError(f"constant: {constant}; expected a number above 0")
+    begin = time.perf_counter()
     for attempt in range(8):
         over = inputs(Proved(), n, norm, radius, mask)
-        total = over.arithmetic.number(constant_of(model, over).value)
+        found = constant_of(model, over)
+        total = over.arithmetic.number(found.value)
         if total.value <= constant:
-            return proved_bound(model, n, norm, radius, mask=mask)
+            return record_of(model, over, replace(found, value=total), begin)
         level = _level(model, over, constant)
         # two parts may be one module
         factors: dict[nn.Module, float] = {}

@@ -277,12 +277,18 @@ class L2SelfAttention(SelfAttention):
         """
         k, q = self.head_dim, self.q_proj_weight
         orthogonal: Any = nn.init.orthogonal_  # without types in older releases
-        orthogonal(q)
-        orthogonal(self.out_proj_weight)
+        dtype = torch.float32 if q.dtype in (torch.float16, torch.bfloat16) else q.dtype  # torch has no QR of halves
+
+        def turn(size: int) -> torch.Tensor:
+            found: torch.Tensor = orthogonal(torch.empty(size, size, dtype=dtype, device=q.device))
+            return found
+
         with torch.no_grad():
-            turns = torch.stack([orthogonal(q.new_empty(k, k)) for _ in range(self.num_heads)])
-            self.v_proj_weight.copy_((turns @ q.reshape(self.num_heads, k, -1)).reshape_as(q) * math.sqrt(k))
-            q.mul_(math.sqrt(0.5) * k**-0.25)
+            queries, turns = turn(self.embed_dim), torch.stack([turn(k) for _ in range(self.num_heads)])
+            q.copy_(queries * (math.sqrt(0.5) * k**-0.25))
+            values = turns @ queries.reshape(self.num_heads, k, -1)
+            self.v_proj_weight.copy_(values.reshape_as(q) * math.sqrt(k))
+            self.out_proj_weight.copy_(turn(self.embed_dim))
         if self.out_proj_bias is not None:
             nn.init.zeros_(self.out_proj_bias)
 
@@ -304,7 +310,7 @@ class L2SelfAttention(SelfAttention):
         """Without the bias."""
         a = over.arithmetic
         q, v, o = self._weights()
-        value, by = l2_constant(a, q, v, o, n=over.n, norm=over.norm, mask=over.mask)
+        value, by = l2_constant(a, q, v, o, n=over.length_for(self), norm=over.norm, mask=over.mask)
         if over.radius is None:
             return Constant(value, None, by)
         # rows of P are means
@@ -386,11 +392,12 @@ class ContractiveL2SelfAttention(L2SelfAttention):
     def _attend(self, x: torch.Tensor, masks: dict[str, Any]) -> Output:
         q = self._heads(x @ self.q_proj_weight.T)
         mixed, weights = l2_attention(q, q, **masks)
-        return mixed.transpose(1, 2).flatten(2) @ (self.factor(x.shape[1]) * self._path()), weights
+        path = self.factor(x.shape[1]).to(x.dtype) * self._path()
+        return mixed.transpose(1, 2).flatten(2) @ path, weights
 
     def constant(self, over: Inputs) -> Constant:
         undivided = self._undivided(over)
-        factor: Number = self.factor(over.n)
+        factor: Number = self.factor(over.length_for(self))
         if over.arithmetic.proves:
             factor = float(factor.detach())
         radius = None if undivided.radius is None else undivided.radius * factor
@@ -446,7 +453,7 @@ class CosineSelfAttention(SelfAttention):
     def constant(self, over: Inputs) -> Constant:
         a = over.arithmetic
         q, k, v, o = self._weights()
-        found = cosine_constant(a, q, k, v, o, **self._scales(), n=over.n, norm=over.norm, mask=over.mask)
+        found = cosine_constant(a, q, k, v, o, **self._scales(), n=over.length_for(self), norm=over.norm, mask=over.mask)
         if found is None:
             raise over.refuse(self, "has no bound in the inf-norm; norm '2' and 'token' have one")
         # every head's output is a mean of rows shorter than ν
@@ -484,7 +491,9 @@ class SigmoidSelfAttention(SelfAttention):
         if over.radius is None:
             raise over.refuse(self, "has no constant over all inputs; give radius")
         q, k, v, o = self._weights()
-        found = sigmoid_constant(over.arithmetic, q, k, v, o, n=over.n, norm=over.norm, radius=over.radius)
+        found = sigmoid_constant(
+            over.arithmetic, q, k, v, o, n=over.length_for(self), norm=over.norm, radius=over.radius
+        )
         if found is None:
             raise over.refuse(self, "has no bound in the inf-norm; norm '2' and 'token' have one")
         # zero goes to zero, and the constant is one in the token norm
