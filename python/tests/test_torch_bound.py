@@ -43,7 +43,12 @@ def test_l2_bounds_are_those_of_the_core(n, norm, mask):
     with torch.no_grad():
         number = module.lipschitz_bound(n, norm, mask=mask)
     assert number.dtype == torch.float64 and float(number) == record.upper
-    assert proved(module, n, norm) >= (1.0 - 1e-12) * record.upper  # whatever the mask
+    # whatever the mask
+    assert proved(module, n, norm) >= (1.0 - 1e-12) * record.upper
+    if norm == "2":
+        every = lipscope.bound(module.to_attention(mask=mask), length=n, progress=False)
+        apart = next(b.upper for b in every if b.upper_by == "l2_diagonal_apart")
+        assert proved(module, n) == pytest.approx(apart, rel=1e-12)
 
 
 @pytest.mark.parametrize("mask", ["none", "causal"])
@@ -59,15 +64,25 @@ def test_bounds_of_other_kinds_are_those_of_the_core(kind, n, mask):
     assert proved(module, n, radius=radius) >= (1.0 - 1e-12) * record.upper
 
 
+def test_cosine_bounds_for_any_mask_and_in_the_token_norm():
+    module = module_of(lt.CosineSelfAttention, heads=1, tau=3.0, nu=2.0, epsilon=0.25)
+    q, k, v, o = (float(np.linalg.norm(p.detach().numpy(), 2)) for p in module.parameters())
+    for n in (1, 9):
+        expected = 2.0 / 0.5 * (3.0 * q + math.sqrt(n) * (3.0 * k + v)) * o
+        assert proved(module, n) == pytest.approx(expected, rel=1e-9)
+        assert proved(module, n, "token") == pytest.approx(2.0 / 0.5 * (3.0 * q + 3.0 * k + v) * o, rel=1e-9)
+
+
 @pytest.mark.parametrize("mask, name", [("none", "column_sums"), ("causal", "column_sums_causal")])
 def test_the_bound_of_torchs_own_attention_is_that_of_the_core(mask, name):
     torch.manual_seed(0)
     module = nn.MultiheadAttention(8, 2, bias=False, dtype=torch.float64)
     for norm, bound in (("2", name), ("token", "row_sums")):
-        every = lipscope.bound(lipscope.Attention.from_torch(module, mask=mask), length=6, radius=0.7, norm=norm, progress=False)
+        layer = lipscope.Attention.from_torch(module, mask=mask)
+        every = lipscope.bound(layer, length=6, radius=0.7, norm=norm, progress=False)
         expected = next(b for b in every if b.upper_by == bound).upper
-        assert proved(module, 6, norm, 0.7, mask=mask) >= expected * (1.0 - 1e-12)
-        assert abs(proved(module, 6, norm, 0.7, mask=mask) / expected - 1.0) < (1e-12 if bound != "column_sums_causal" else 1.0)
+        assert proved(module, 6, norm, 0.7, mask=mask) == pytest.approx(expected, rel=1e-12)
+        assert trained(module, 6, norm, 0.7, mask=mask) == pytest.approx(expected, rel=1e-9)
     with pytest.raises(lipscope.InputError, match="MultiheadAttention has no constant over all inputs; give radius"):
         lt.lipschitz_bound(module, 6)
 

@@ -24,7 +24,7 @@ ABOVE = 1.0 + 2.0**-44
 
 
 class Differentiable:
-    """Tensors without axes on the device of the weights, in f32 or f64, and plain numbers where no weight is in them."""
+    """Tensors without axes on the device of the weights, in f32 or f64; plain numbers where no weight is in them."""
 
     proves = False
 

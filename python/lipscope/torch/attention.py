@@ -4,7 +4,7 @@ Tensors are [..., H, n, width]. Masks are those of :class:`torch.nn.MultiheadAtt
 
 - ``attn_mask`` broadcasts to [..., H, n, n]; numbers are added to the scores.
 - ``is_causal``: token i sees the tokens j ≤ i.
-- ``key_padding_mask`` [..., n]: these tokens are no part of the sequence. Nobody sees them, and their own output is zero.
+- ``key_padding_mask`` [..., n]: these tokens are no part of the sequence. Nobody sees them, their own output is zero.
 
 Where no weights are asked for, torch's scaled_dot_product_attention computes the softmax kinds, by whichever kernel it
 selects: distances become inner products by one more feature, so that fused kernels serve L2 attention too.
@@ -70,7 +70,7 @@ def cosine_attention(
     dropout_p: float = 0.0,
     need_weights: bool = False,
 ) -> Output:
-    """ν softmax(τ q̂ k̂ᵀ) v̂, and the weights if they are asked for: rows are divided by √(|z|² + ε), those of v too."""
+    """ν softmax(τ q̂ k̂ᵀ) v̂, and the weights if they are asked for: rows are divided by √(|z|² + ε), also of v."""
     _check_heads(q, v, k)
     q, k, v = (unit_rows(z, epsilon) for z in (q, k, v))
     return _softmax_attention(tau * q, k, nu * v, attn_mask, is_causal, key_padding_mask, dropout_p, need_weights)
@@ -226,6 +226,7 @@ def _check_heads(q: torch.Tensor, v: torch.Tensor, k: torch.Tensor | None = None
         if z.dim() < 3 or z.shape[:-1] != q.shape[:-1]:
             raise InputError(f"{name}: shape {list(z.shape)}; expected [..., heads, n, width] alike in q, k and v")
         if z.dtype != q.dtype or z.device != q.device:
-            raise InputError(f"{name}: {short_name(z.dtype)} on {z.device}, and q is {short_name(q.dtype)} on {q.device}")
+            q_is = f"{short_name(q.dtype)} on {q.device}"
+            raise InputError(f"{name}: {short_name(z.dtype)} on {z.device}, and q is {q_is}")
     if k is not None and k.shape != q.shape:
         raise InputError(f"k: shape {list(k.shape)}; expected that of q, {list(q.shape)}")

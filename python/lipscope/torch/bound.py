@@ -233,7 +233,7 @@ def _encoder_layer(layer: Any, over: Inputs) -> Constant:
     elif isinstance(layer.activation, nn.Module):
         activation = layer.activation
     else:
-        raise over.inside("activation").refuse(layer.activation, f"{layer.activation!r} has no bound that is known here")
+        raise over.inside("activation").refuse(layer.activation, f"{layer.activation!r} has no known bound")
     attention = [("self_attn", layer.self_attn)]
     mlp = [("linear1", layer.linear1), ("activation", activation), ("linear2", layer.linear2)]
     if layer.norm_first:
@@ -340,13 +340,11 @@ def _dot_attention(module: Any, over: Inputs) -> Constant:
     if module.in_proj_bias is not None:
         q_bias, _, v_bias = (b.reshape(heads) for b in module.in_proj_bias.chunk(3))
     o = module.out_proj.weight.T.reshape(*heads, -1)
-    found = dot_constant(
-        over.arithmetic, q, k, v, o, q_bias, n=over.length_for(module), norm=over.norm, mask=over.mask, radius=over.radius
-    )
+    a, n = over.arithmetic, over.length_for(module)
+    found = dot_constant(a, q, k, v, o, q_bias, n=n, norm=over.norm, mask=over.mask, radius=over.radius)
     if found is None:
         raise over.refuse(module, f"has no bound in the {over.norm}-norm")
     # rows of P are means of the values
-    a = over.arithmetic
     values = a.norm(v.flatten(0, 1)) * over.radius
     values = values if v_bias is None else values + a.length(v_bias.flatten())
     radius = values * a.norm(module.out_proj.weight) * (math.sqrt(module.num_heads) * ABOVE)

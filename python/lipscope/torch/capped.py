@@ -19,7 +19,7 @@ class CappedLinear(nn.Module):
 
     The norm is the largest singular value itself, at every call, and its gradient is that of the quotient. A power
     iteration, as in torch.nn.utils.parametrizations.spectral_norm, comes from below and lets the norm exceed the cap.
-    Parameters have the names and shapes of torch.nn.Linear. For use without training :meth:`to_linear` has no such cost.
+    Parameters have the names and shapes of torch.nn.Linear. Without training, :meth:`to_linear` has no such cost.
     """
 
     def __init__(

@@ -120,7 +120,7 @@ class InvertibleResidual(nn.Module):
         if y.dim() not in (2, 3):
             raise InputError(f"y: shape {list(y.shape)}; expected [n, d] or [samples, n, d]")
         if not tolerance > 0.0 or max_iterations < 1:
-            raise InputError(f"tolerance: {tolerance}, max_iterations: {max_iterations}; expected above 0 and 1 or more")
+            raise InputError(f"tolerance: {tolerance}, max_iterations: {max_iterations}; expected above 0, 1 or more")
         wide = widened(lambda at: self.c * first_of(self.f(at, **masks)), torch.float64)
         q = self.contraction(y.shape[-2])
         exact = y.detach().double()
@@ -179,8 +179,10 @@ class InvertibleResidual(nn.Module):
         if x.dim() not in (2, 3):
             raise InputError(f"x: shape {list(x.shape)}; expected [n, d] or [samples, n, d]")
         if probes < 2 or not truncation > 0.0 or not 0.0 < confidence < 1.0:
-            raise InputError(f"probes: {probes}, truncation: {truncation}, confidence: {confidence}; expected at least 2, "
-                             "above 0, and between 0 and 1")  # fmt: skip
+            raise InputError(
+                f"probes: {probes}, truncation: {truncation}, confidence: {confidence}; expected at least 2, above 0, "
+                "and between 0 and 1"
+            )
         several = x if x.dim() == 3 else x[None]
         unknowns = several[0].numel()
         q = self.contraction(x.shape[-2])
@@ -245,7 +247,7 @@ def _enough_terms(unknowns: int, q: float, most: float) -> int:
 
 
 def _formed(y: torch.Tensor, x: torch.Tensor, keep: bool) -> torch.Tensor:
-    """log|det(I + A)| of each sequence: those of a batch do not feel each other, so that one backward pass serves all."""
+    """log|det(I + A)| of each sequence: they do not feel each other, so that a backward pass serves all."""
     unknowns = x[0].numel()
     rows = []
     for i in range(unknowns):

@@ -453,7 +453,8 @@ class CosineSelfAttention(SelfAttention):
     def constant(self, over: Inputs) -> Constant:
         a = over.arithmetic
         q, k, v, o = self._weights()
-        found = cosine_constant(a, q, k, v, o, **self._scales(), n=over.length_for(self), norm=over.norm, mask=over.mask)
+        n = over.length_for(self)
+        found = cosine_constant(a, q, k, v, o, **self._scales(), n=n, norm=over.norm, mask=over.mask)
         if found is None:
             raise over.refuse(self, "has no bound in the inf-norm; norm '2' and 'token' have one")
         # every head's output is a mean of rows shorter than ν
