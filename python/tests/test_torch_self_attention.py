@@ -356,6 +356,8 @@ def test_half_precision(dtype):
         (lambda m, x: m(x, attn_mask=torch.ones(6, 6).triu(1)), "attn_mask: token 0 prefers token 1 to itself"),
         (lambda m, x: m(x, key_padding_mask=torch.zeros(2, 5, dtype=torch.bool)), "key_padding_mask: shape"),
         (lambda m, x: m(x, key_padding_mask=torch.zeros(2, 6, dtype=torch.long)), "key_padding_mask: int64"),
+        (lambda m, x: m(x, key_padding_mask=torch.full((2, 6), -1.0)), "key_padding_mask: has numbers other than 0"),
+        (lambda m, x: m(x[:, :0]), "holds no token"),
         (lambda m, x: lt.L2SelfAttention(10, 3), "embed_dim: 10 does not divide into 3 heads"),
         (lambda m, x: lt.L2SelfAttention(0, 3), "embed_dim: 0"),
         (lambda m, x: lt.L2SelfAttention(12, 3, dropout=1.0), "dropout: 1.0"),
@@ -423,13 +425,13 @@ def counterexample(form):
         x = torch.tensor([[0.0, 0.0], [0.7, 1e4], [-0.7, -1e4]], dtype=torch.float64)
         return module, Public(module, factor=False), x
     # without 1/√k, in the scores and in A_h: the bound has it
-    module = lt.L2SelfAttention(64, 1, dtype=torch.float64)
+    module = lt.L2SelfAttention(16, 1, dtype=torch.float64)
     with torch.no_grad():
         for p in (module.q_proj_weight, module.v_proj_weight, module.out_proj_weight):
-            p.copy_(torch.eye(64))
-    s = 1.6  # near √(p + 1), where one token is torn between two groups
-    x = torch.zeros(31, 64, dtype=torch.float64)
-    x[1:16, 0], x[16:, 0] = s, -s
+            p.copy_(torch.eye(16))
+    s = 1.5  # near √(p + 1), where one token is torn between two groups
+    x = torch.zeros(15, 16, dtype=torch.float64)
+    x[1:8, 0], x[8:, 0] = s, -s
     return module, Public(module, scaled=False), x
 
 

@@ -110,8 +110,11 @@ class SelfAttention(nn.Module):
             key_padding_mask = key_padding_mask[None]
         if attn_mask is not None:
             attn_mask = self._broadcast(attn_mask, samples, n)
-            if not _is_compiling():
+        if not _is_compiling():
+            if attn_mask is not None:
                 self._check_mask(attn_mask)
+            if key_padding_mask is not None and key_padding_mask.is_floating_point():
+                _check_padding(key_padding_mask)
         masks: dict[str, Any] = {
             "attn_mask": attn_mask,
             "is_causal": is_causal,
@@ -144,6 +147,8 @@ class SelfAttention(nn.Module):
             raise InputError(
                 f"query: shape {list(query.shape)}; expected [{order}, {self.embed_dim}] or [n, {self.embed_dim}]"
             )
+        if 0 in query.shape:
+            raise InputError(f"query: shape {list(query.shape)} holds no token")
         if not query.is_floating_point():
             raise InputError(f"query: {short_name(query.dtype)}; expected floating-point numbers")
 
@@ -503,6 +508,11 @@ class SigmoidSelfAttention(SelfAttention):
     def _check_mask(self, attn_mask: torch.Tensor) -> None:
         if attn_mask.is_floating_point() and bool((attn_mask > 0).any()):
             raise InputError("attn_mask: has numbers above 0; the bound on sigmoid attention knows of no such mask")
+
+
+def _check_padding(mask: torch.Tensor) -> None:
+    if not bool(((mask == 0) | (mask == -math.inf)).all()):
+        raise InputError("key_padding_mask: has numbers other than 0 and -inf; a token is padding or is not")
 
 
 def _from_right(weight: torch.Tensor) -> torch.Tensor:
