@@ -320,10 +320,13 @@ def test_fused_kernels_are_selected_and_need_no_square():
 @pytest.mark.parametrize("kind", KINDS)
 def test_torch_compile(kind):
     module = module_of(kind, torch.float32)
-    run = torch.compile(lambda x: module(x, need_weights=False, is_causal=True)[0], fullgraph=True, backend="aot_eager")
+    masks = {**masks_of("padding and causal", 6)[0], **masks_of("bool", 6)[0]}
+
+    def attend(x):
+        return module(x, need_weights=False, **masks)[0]
+
     x = torch.randn(2, 6, 12, requires_grad=True)
-    y = run(x)
-    expected = module(x, need_weights=False, is_causal=True)[0]
+    y, expected = torch.compile(attend, fullgraph=True, backend="aot_eager")(x), attend(x)
     assert torch.allclose(y, expected, atol=1e-6)
     one, other = (torch.autograd.grad(z.square().sum(), [x, *module.parameters()]) for z in (y, expected))
     assert all(torch.allclose(a, b, atol=1e-4) for a, b in zip(one, other))
