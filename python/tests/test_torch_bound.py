@@ -480,3 +480,11 @@ def test_a_capped_layer_never_exceeds_its_cap():
     assert torch.autograd.gradcheck(small, torch.randn(2, 3, dtype=torch.float64, requires_grad=True))
     with pytest.raises(lipscope.InputError, match="cap: 0"):
         lt.CappedLinear(3, 3, cap=0.0)
+
+
+def test_the_session_of_the_promise():
+    import doctest
+    import importlib
+
+    found = doctest.testmod(importlib.import_module("lipscope.torch.promise"))
+    assert found.attempted > 0 and found.failed == 0
