@@ -146,6 +146,7 @@ def _found(
         "delta": options.delta,
         "seed": options.seed,
         "threads": options.threads,
+        "likely": _common_shift(shape, options.seed),
     }
     tokens = 0
     if options.norm == "token":
@@ -156,6 +157,17 @@ def _found(
         return _core.measure_operators((search.apply, search.apply_adjoint), functions, rows, cols, **effort)
     in_f32 = witness is None and dtype == "f32"
     return _core.callback_norm(functions, rows, cols, f32=in_f32, norm=options.norm, tokens=tokens, **effort)
+
+
+def _common_shift(shape: tuple[int, ...], seed: int) -> npt.NDArray[Any] | None:
+    """The same random change of every token, near which the search starts; None where there is one token.
+
+    What a network does to a sequence depends most on what its tokens have in common: a random direction
+    of n·d numbers has far less of that than this one. The core adds a random direction of the same
+    length, so that nothing is missing from the start, and starts at random where an enclosure is asked for.
+    """
+    tokens, d = tokens_of(shape)
+    return None if tokens == 1 else np.tile(np.random.default_rng(seed).standard_normal(d), tokens)
 
 
 def tokens_of(shape: tuple[int, ...]) -> tuple[int, int]:

@@ -10,5 +10,6 @@ NB_MODULE(_core, m) {
   lipscope::python::bind_errors(m);
   lipscope::python::bind_operators(m);
   lipscope::python::bind_attention(m);
+  lipscope::python::bind_transformer(m);
   lipscope::python::bind_commands(m);
 }

@@ -2,6 +2,11 @@
 
 import copy
 import math
+import signal
+import subprocess
+import sys
+import textwrap
+import time
 
 import numpy as np
 import pytest
@@ -11,6 +16,7 @@ nn, F = torch.nn, torch.nn.functional
 
 import lipscope  # noqa: E402
 import lipscope.torch as lt  # noqa: E402
+from conftest import hardest_values  # noqa: E402
 from lipscope.jacobian_record import LocalOptions, jacobian_record  # noqa: E402
 from lipscope.torch.jacobian import Jacobian  # noqa: E402
 
@@ -173,14 +179,9 @@ def test_larger_input_is_enclosed(dtype):
     assert exact <= found.upper_whp <= 1.05 * found.lower
 
 
-def hardest_values(steps, epsilon, unknowns=520):
-    """Singular values that hide the largest one, 1, best from so many steps (see tests/spectral)."""
-    theta = (2 * (torch.arange(1, unknowns) % steps) + 1) * math.pi / (2 * (2 * steps - 1))
-    return torch.cat([torch.ones(1), math.sqrt(1 - epsilon) * theta.double().cos()]).double()
-
-
 def enclosures(values, steps, starts):
     """lower and upper_whp at delta = 0.1 from as many starts, through products of torch."""
+    values = torch.from_numpy(values)
     x = torch.zeros(1, len(values), dtype=torch.float64)
     jacobian = Jacobian(lambda t: t * values, x)  # once: what differs from start to start is the seed
     for seed in range(starts):
@@ -193,7 +194,7 @@ def enclosures(values, steps, starts):
 
 def test_enclosure_fails_no_more_often_than_delta_allows():
     steps, starts = 10, 2000
-    lower, upper = next(enclosures(torch.ones(520).double(), steps, 1))
+    lower, upper = next(enclosures(np.ones(520), steps, 1))
     epsilon = 1 - (lower / upper) ** 2
     wrong = sum(upper < 1 for _, upper in enclosures(hardest_values(steps, epsilon), steps, starts))
     assert wrong <= 0.1 * starts
@@ -381,6 +382,46 @@ def test_function_that_cannot_be_differentiated_twice_is_named():
     for f in (OnceOnly.apply, lambda x: x.sin() + OnceOnly.apply(x)):
         with pytest.raises(lipscope.RunError, match="f cannot be differentiated twice"):
             lt.local_constant(f, two)
+
+
+def test_without_an_enclosure_the_search_starts_at_a_change_of_all_tokens():
+    """Where tokens are averaged, such a change is what comes out largest: less steps, and nothing from above."""
+    torch.manual_seed(1)
+    w = torch.randn(20, 20)
+    x = torch.randn(60, 20)
+
+    def f(t):
+        return t.mean(0, keepdim=True) @ w + 0.05 * torch.tanh(t)
+
+    exact = dense_norm(lambda t: t.mean(0, keepdim=True) @ w.double() + 0.05 * torch.tanh(t), x.double())
+    near, random = lt.local_constant(f, x, tolerance=1e-3), lt.local_constant(f, x, tolerance=1e-3, enclose=100.0)
+    for found in (near, random):
+        assert found.lower == pytest.approx(exact, rel=1e-5) and found.status == "converged"
+    assert near.upper_whp is None and random.upper_whp >= exact
+
+
+def test_ctrl_c_ends_a_measurement_by_products_of_torch():
+    program = textwrap.dedent("""
+        import torch, lipscope.torch as lt
+        torch.manual_seed(0)
+        w = torch.randn(200, 200) / 20
+        f = lambda x: torch.tanh(x @ w)
+        print("begins", flush=True)
+        try:
+            lt.local_constant(f, torch.randn(100, 200), tolerance=0.0, max_steps=100_000)
+        except KeyboardInterrupt:
+            print("interrupted", lt.local_constant(f, torch.randn(1, 200)).status, flush=True)
+    """)
+    run = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert run.stdout.readline() == "begins\n"
+    time.sleep(1)
+    assert run.poll() is None
+    run.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    said, _ = run.communicate(timeout=60)
+    assert said == "interrupted converged\n" and run.returncode == 0
+    # one second on an idle machine; tests run beside others
+    assert time.monotonic() - begin < 10
 
 
 def test_random_state_of_the_caller_is_left_alone():
