@@ -41,7 +41,6 @@ def callback_norm(
     delta: float = ...,
     seed: int = ...,
     threads: int = ...,
-    likely: Any = ...,
 ) -> dict[str, Any]: ...
 def measure_operators(
     search: _Functions,

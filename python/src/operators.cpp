@@ -261,18 +261,15 @@ void bind_operators(nb::module_& m) {
       [](const nb::tuple& functions, Index rows, Index cols, bool f32,
          const std::string& norm, Index tokens, double enclose,
          double tolerance, int max_steps, double delta, std::uint64_t seed,
-         int threads, nb::handle likely) {
-        return callback_norm(functions, rows, cols, f32, norm, tokens,
-                             {enclose, tolerance, max_steps, delta, seed,
-                              threads, likely_of(likely)});
+         int threads) {
+        return callback_norm(
+            functions, rows, cols, f32, norm, tokens,
+            {enclose, tolerance, max_steps, delta, seed, threads});
       },
       "functions"_a, "rows"_a, "cols"_a, nb::kw_only(), "f32"_a = false,
       "norm"_a = "2", "tokens"_a = 0, "enclose"_a = 0.0, "tolerance"_a = 1e-5,
       "max_steps"_a = 300, "delta"_a = 1e-10, "seed"_a = 0, "threads"_a = 0,
-      "likely"_a.none() = nb::none(),
-      "The norm of the operator with the functions (matvec, rmatvec). The "
-      "search starts near `likely`, if an array is given and no enclosure is "
-      "asked for.");
+      "The norm of the operator with the functions (matvec, rmatvec).");
   m.def(
       "measure_operators",
       [](const nb::tuple& search, const nb::tuple& witness, Index rows,
@@ -288,7 +285,9 @@ void bind_operators(nb::module_& m) {
       "likely"_a.none() = nb::none(),
       "The 2-norm of an operator that is given twice, each time as (matvec, "
       "rmatvec): searched for in f32, testified in f64. That rmatvec is the "
-      "adjoint of matvec is not tested here.");
+      "adjoint of matvec is not tested here. Where `likely` is an array and no "
+      "enclosure is asked for, the search starts near it and says nothing from "
+      "above.");
 }
 
 }  // namespace lipscope::python

@@ -110,7 +110,7 @@ struct Both {
   ModelConfig config = test::small_config(Architecture::bert);
   test::Tensors all = test::random_tensors(config, 1);
   std::map<std::string, std::string> bytes;
-  test::Folder folder;
+  test::TemporaryFolder folder;
   SourceOptions stored, held;
 
   Both() {
@@ -126,7 +126,7 @@ struct Both {
     }
     tensors->sha256 = "abc";
     stored.model = folder.path().string();
-    stored.ids = folder / "ids.txt";
+    stored.ids = (folder / "ids.txt").string();
     held.model_in_memory =
         std::make_shared<const ModelInMemory>(ModelInMemory{config, tensors});
     held.token_ids = {3, 1, 4, 1, 5, 9};

@@ -11,7 +11,7 @@
 namespace lipscope {
 namespace tensors_in_memory_test {
 
-using test::Folder;
+using test::TemporaryFolder;
 
 // the bytes of tensors, and views of them
 struct Memory {
@@ -38,7 +38,7 @@ TEST(TensorsInMemory, AreTheModelOfAFolder) {
        {Architecture::gpt2, Architecture::bert, Architecture::llama}) {
     const ModelConfig config = test::small_config(architecture);
     const test::Tensors all = test::random_tensors(config, 1);
-    const Folder folder;
+    const TemporaryFolder folder;
     test::write_model(folder.path(), config, all);
     const Model stored = load_model(folder.path());
     const std::vector<Index> ids = {3, 1, 4, 1, 5};
