@@ -39,6 +39,8 @@ class LocalOptions:
             raise InputError(f"tolerance: {self.tolerance}; expected a number from 0 on")
         if self.max_steps < 1:
             raise InputError(f"max_steps: {self.max_steps}; expected at least 1")
+        if self.seed < 0:
+            raise InputError(f"seed: {self.seed}; expected a whole number from 0 on")
         if not 0 < self.delta < 1:
             raise InputError(f"delta: {self.delta}; expected a probability between 0 and 1")
 

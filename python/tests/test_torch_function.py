@@ -330,6 +330,7 @@ BAD = {
     "nan": (identity, torch.tensor([1.0, math.nan, math.inf]), r"x: 2 of its 3 numbers are not finite"),
     "empty": (identity, torch.ones(0, 3), r"x: shape \[0, 3\] holds no number"),
     "dtype": (nn.Linear(3, 2).double(), two, r"x: is f32, and f.weight is f64"),
+    "on meta": (identity, torch.ones(3, device="meta"), r"x: is on meta, where tensors have no numbers"),
     "device": (nn.Linear(3, 2, device="meta"), two, r"x: is on cpu, and f.weight is on meta"),
     "no function": (3, two, r"f: expected a function or a module, got int"),
     "tuple": (lambda x: (x, x), two, r"f: returns a tuple of 2 values and not one tensor; .*output=0"),
@@ -363,6 +364,7 @@ def test_bad_input_is_named(name):
         ({"norm": "token", "enclose": 1.1}, "enclose: 1.1 with norm 'token'"),
         ({"tolerance": -1.0}, "tolerance: -1.0"),
         ({"max_steps": 0}, "max_steps: 0; expected at least 1"),
+        ({"seed": -1}, "seed: -1; expected a whole number from 0 on"),
         ({"delta": 1.0}, "delta: 1.0; expected a probability"),
     ],
 )
@@ -401,10 +403,18 @@ def test_without_an_enclosure_there_are_no_products_for_one(dtype):
 def test_ctrl_c_ends_a_measurement_by_products_of_torch():
     program = textwrap.dedent("""
         import torch, lipscope.torch as lt
+        from lipscope.torch.jacobian import Jacobian
+        product, made = Jacobian.apply, 0
+        def counted(self, v):
+            global made
+            made += 1
+            if made == 20:
+                print("begins", flush=True)
+            return product(self, v)
+        Jacobian.apply = counted
         torch.manual_seed(0)
         w = torch.randn(200, 200) / 20
         f = lambda x: torch.tanh(x @ w)
-        print("begins", flush=True)
         try:
             lt.local_constant(f, torch.randn(100, 200), tolerance=0.0, max_steps=100_000)
         except KeyboardInterrupt:
@@ -412,14 +422,12 @@ def test_ctrl_c_ends_a_measurement_by_products_of_torch():
     """)
     run = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     assert run.stdout.readline() == "begins\n"
-    time.sleep(1)
-    assert run.poll() is None
     run.send_signal(signal.SIGINT)
     begin = time.monotonic()
     said, _ = run.communicate(timeout=60)
     assert said == "interrupted converged\n" and run.returncode == 0
     # one second on an idle machine; tests run beside others
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 20
 
 
 def test_random_state_of_the_caller_is_left_alone():

@@ -198,6 +198,8 @@ def check_input(x: Any, name: str) -> None:
         )
     if x.numel() == 0:
         raise InputError(f"{name}: shape {shape_of(x)} holds no number")
+    if x.device.type == "meta":
+        raise InputError(f"{name}: is on meta, where tensors have no numbers")
     if x.layout != torch.strided:
         raise InputError(f"{name}: layout {x.layout}; expected a dense tensor")
     bad = int((~torch.isfinite(x.detach())).sum())
