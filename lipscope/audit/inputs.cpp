@@ -28,20 +28,26 @@ constexpr Index tokens_together = 4096;
 
 TextTokens read_tokens(const SourceOptions& o, const Model& model) {
   const Index vocabulary = model.config.vocabulary;
+  if (!o.text.empty() && (!o.ids.empty() || !o.token_ids.empty()))
+    throw InputError("--text and --ids are two sources of tokens; give one");
   std::vector<Index> ids;
-  if (!o.ids.empty()) {
-    for (const TokenId id : read_token_ids(o.ids)) ids.push_back(id);
+  if (o.text.empty()) {
+    ids = o.token_ids;
+    if (ids.empty())
+      for (const TokenId id : read_token_ids(o.ids)) ids.push_back(id);
     for (std::size_t i = 0; i < ids.size(); ++i)
-      if (ids[i] >= vocabulary)
+      if (ids[i] < 0 || ids[i] >= vocabulary)
         throw InputError(
-            fmt::format("{}: id {} (number {} of the file) is not in the "
-                        "model's vocabulary of {}",
-                        o.ids, ids[i], i, vocabulary));
+            fmt::format("{}: id {} (number {}{}) is not in the model's "
+                        "vocabulary of {}",
+                        text_name(o), ids[i], i,
+                        o.ids.empty() ? "" : " of the file", vocabulary));
     return {.ids = std::move(ids), .words = {}};
   }
   if (o.model.empty())
-    throw InputError(fmt::format(
-        "--text {}: a random model has no tokenizer; give --ids FILE", o.text));
+    throw InputError(
+        fmt::format("--text {}: a {} has no tokenizer; give --ids FILE", o.text,
+                    o.model_in_memory ? "model in memory" : "random model"));
   const Tokenizer tokenizer = load_tokenizer(o.model, vocabulary);
   const std::string text = read_text_file(o.text);
   try {
@@ -82,7 +88,7 @@ Inputs::Inputs(const SourceOptions& o, const Subject& subject,
       selection_(selection),
       threads_(threads),
       seed_(o.seed) {
-  const bool text = !o.text.empty() || !o.ids.empty();
+  const bool text = gives_text(o);
   if (text && subject.layer)
     throw InputError(
         "--text and --ids are for models; a layer by itself reads tokens of "
@@ -133,9 +139,9 @@ void Inputs::use_ids(const SourceOptions& o) {
   require(o.dtype == NumberFormat::f32 || o.dtype == NumberFormat::f64,
           "inputs: a pass in {}, expected f32 or f64", name_of(o.dtype));
   dtype_ = o.dtype;
-  if (!o.text.empty() || !o.ids.empty()) {
+  if (gives_text(o)) {
     input_.from = o.text.empty() ? "ids" : "text";
-    input_.name = o.text.empty() ? o.ids : o.text;
+    if (o.token_ids.empty()) input_.name = text_name(o);
     TextTokens tokens = read_tokens(o, model);
     ids_ = std::move(tokens.ids);
     words_ = std::move(tokens.words);
@@ -143,7 +149,7 @@ void Inputs::use_ids(const SourceOptions& o) {
         o, static_cast<Index>(ids_.size()), longest_window(model), "tokens");
     note_ = fitted.note;
     make_groups(fitted.windows.lengths, fitted.windows.samples, o.offset);
-  } else if (o.model.empty()) {
+  } else if (!o.random.empty()) {
     // a random model has learnt no text: any tokens are as good
     input_.from = "random ids";
     const Windows windows = asked_windows(o);

@@ -27,8 +27,24 @@ namespace {
 // gaps above this are said to be not solved
 constexpr double small_gap = 1e-9;
 
+// What tokens weigh and where they stand, as far as it is given.
+struct Given {
+  Vector mass, position;
+  std::string name;  // begins messages
+};
+
+Given given_by(const MeanfieldRequest& o, const Subject& subject) {
+  Given given{.mass = o.mass, .position = o.position, .name = "in memory:"};
+  if (subject.layer && o.mass.size() == 0 && o.position.size() == 0)
+    given = {.mass = subject.layer->mass,
+             .position = subject.layer->position,
+             .name = subject.name + ": tensor"};
+  return given;
+}
+
 // the options' selection, for maps of measures
-Selection select_measures(const MeanfieldRequest& o, const Subject& subject) {
+Selection select_measures(const MeanfieldRequest& o, const Subject& subject,
+                          const Given& given) {
   Selection s = select(o.selection, o.source, subject);
   if (s.map != MapName::attn && s.map != MapName::core)
     throw InputError(fmt::format(
@@ -44,8 +60,7 @@ Selection select_measures(const MeanfieldRequest& o, const Subject& subject) {
         "{}: rotary positions tie tokens to places, so that attention is no "
         "map of measures",
         subject.name));
-  if (subject.layer && subject.layer->position.size() > 0 &&
-      o.selection.mask == "auto")
+  if (given.position.size() > 0 && o.selection.mask == "auto")
     s.mask = Mask::causal;
   s.norm = s.mask == Mask::causal ? Norm::d2 : Norm::w2;
   return s;
@@ -58,7 +73,8 @@ class Meanfield final {
   Meanfield(MeanfieldRequest request, Records& records, const Watch& watch)
       : o_(std::move(request)),
         subject_(load_subject(o_.source)),
-        selection_(select_measures(o_, subject_)),
+        given_(given_by(o_, subject_)),
+        selection_(select_measures(o_, subject_, given_)),
         inputs_(o_.source, subject_, selection_, o_.solver.threads),
         maps_(subject_, selection_, o_.solver.threads, 0),
         records_(records),
@@ -134,14 +150,13 @@ class Meanfield final {
   Measure measure(const Matrix& x) const {
     const bool masked = selection_.mask == Mask::causal;
     Measure plain = uniform_measure(x, selection_.mask);
-    if (!subject_.layer) return plain;
-    const Vector &mass = subject_.layer->mass, &s = subject_.layer->position;
+    const Vector &mass = given_.mass, &s = given_.position;
+    if (mass.size() == 0 && s.size() == 0) return plain;
     try {
       return make_measure(x, mass.size() > 0 ? mass : plain.mass,
                           masked && s.size() > 0 ? s : plain.position);
     } catch (const std::invalid_argument& wrong) {
-      throw InputError(
-          fmt::format("{}: tensor {}", subject_.name, wrong.what()));
+      throw InputError(fmt::format("{} {}", given_.name, wrong.what()));
     }
   }
 
@@ -160,13 +175,10 @@ class Meanfield final {
     r.layer = selection_.layers[l];
     r.head = head;
     r.scope = Scope::input;
-    if (subject_.layer) {
-      const Vector &mass = subject_.layer->mass, &s = subject_.layer->position;
-      if (mass.size() > 0)
-        r.parameters["mass_sha256"] = fingerprint(Matrix(mass));
-      if (s.size() > 0 && selection_.mask == Mask::causal)
-        r.parameters["position_sha256"] = fingerprint(Matrix(s));
-    }
+    if (given_.mass.size() > 0)
+      r.parameters["mass_sha256"] = fingerprint(Matrix(given_.mass));
+    if (given_.position.size() > 0 && selection_.mask == Mask::causal)
+      r.parameters["position_sha256"] = fingerprint(Matrix(given_.position));
     r = inputs_.with_tokens(std::move(r), group, i, l);
     set_solver(o_.solver, r);
     return r;
@@ -328,6 +340,7 @@ class Meanfield final {
 
   MeanfieldRequest o_;
   Subject subject_;
+  Given given_;
   Selection selection_;
   Inputs inputs_;
   Maps maps_;

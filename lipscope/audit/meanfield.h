@@ -18,6 +18,8 @@ struct MeanfieldRequest {
   SelectionOptions selection{.norms = false};
   MeasureOptions solver;
   MeanfieldChanges changes{.step = 1e-7, .restarts = 8};
+  /// Of the tokens, in place of those that came with the weights; empty: those.
+  Vector mass = {}, position = {};
   /// Files for the worst change and the tokens of a single input; empty: none.
   std::string save_direction = {}, save_input = {};
 };

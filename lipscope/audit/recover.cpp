@@ -83,10 +83,9 @@ class Recovering final {
           std::clamp<Index>(left / asked.samples, 1, model_.config.positions);
       asked.lengths = std::to_string(n);
       if (n < model_.config.positions)
-        progress_.note(
-            fmt::format("{} has {} characters: length {}, {} window{}",
-                        asked.text.empty() ? asked.ids : asked.text, left, n,
-                        asked.samples, asked.samples == 1 ? "" : "s"));
+        progress_.note(fmt::format(
+            "{} has {} characters: length {}, {} window{}", text_name(asked),
+            left, n, asked.samples, asked.samples == 1 ? "" : "s"));
     }
     return windows_of_text(asked, characters, model_.config.positions,
                            "characters")
@@ -95,7 +94,7 @@ class Recovering final {
 
   // Castin24's protocol, as elsewhere: a cursor that only advances
   void windows() {
-    if (o_.source.text.empty() && o_.source.ids.empty())
+    if (!gives_text(o_.source))
       throw InputError(fmt::format(
           "{}: which text? Give --text FILE, or the activations by --input "
           "Y.npy",
@@ -112,11 +111,11 @@ class Recovering final {
       for (Index sample = 0; sample < samples; ++sample) {
         const auto from = all.begin() + static_cast<std::ptrdiff_t>(at);
         Passage p{.x = {}, .y = {}, .ids = {from, from + n}, .question = {}};
-        p.question = asked(
-            n, {.from = o_.source.text.empty() ? "ids" : "text",
-                .name = o_.source.text.empty() ? o_.source.ids : o_.source.text,
-                .sha256 = fingerprint(p.ids),
-                .offset = static_cast<Index>(at)});
+        p.question = asked(n, {.from = o_.source.text.empty() ? "ids" : "text",
+                               .sha256 = fingerprint(p.ids),
+                               .offset = static_cast<Index>(at)});
+        if (o_.source.token_ids.empty())
+          p.question.input->name = text_name(o_.source);
         p.question.sample = sample;
         passages.push_back(std::move(p));
         at += static_cast<std::size_t>(n);

@@ -37,6 +37,16 @@ std::vector<std::string> split(const std::string& text, char by) {
   return parts;
 }
 
+bool gives_text(const SourceOptions& options) {
+  return !options.text.empty() || !options.ids.empty() ||
+         !options.token_ids.empty();
+}
+
+std::string text_name(const SourceOptions& options) {
+  if (!options.text.empty()) return options.text;
+  return options.ids.empty() ? "ids in memory" : options.ids;
+}
+
 bool gives_tokens(const SourceOptions& options) {
   return !options.input.empty() || options.tokens;
 }

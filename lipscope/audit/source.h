@@ -9,6 +9,10 @@
 #include "lipscope/audit/radius.h"
 #include "lipscope/io/number_format.h"
 
+namespace lipscope {
+struct ModelInMemory;
+}
+
 namespace lipscope::audit {
 
 struct LoneLayer;
@@ -18,8 +22,9 @@ struct SourceOptions {
   std::string model;    ///< MODEL_DIR, a Hugging Face folder
   std::string weights;  ///< FILE.safetensors with one layer
   std::string random;   ///< "gpt2", "bert", or "d=768,heads=12": made up
-  /// A layer in memory, in place of the three above.
+  /// A layer or a model in memory, in place of the three above.
   std::shared_ptr<const LoneLayer> layer = {};
+  std::shared_ptr<const ModelInMemory> model_in_memory = {};
   Index num_heads = 0;
   std::string kind = "auto";  ///< "auto": the model's own; of a layer, dot
   CosineScales cosine;        ///< of kind cosine
@@ -28,9 +33,11 @@ struct SourceOptions {
   /// Tokens in memory, in place of `input`.
   std::shared_ptr<const Matrix> tokens = {};
   std::string text, ids;  ///< files, for a model
-  std::string lengths;    ///< "2:100:2" or "8,32,128"
-  Index samples = 0;      ///< of each length; 0: 10 of a text, 1 otherwise
-  Index offset = 0;       ///< tokens of the text that are skipped
+  /// Token ids in memory, in place of `ids`.
+  std::vector<Index> token_ids = {};
+  std::string lengths;  ///< "2:100:2" or "8,32,128"
+  Index samples = 0;    ///< of each length; 0: 10 of a text, 1 otherwise
+  Index offset = 0;     ///< tokens of the text that are skipped
   /// Of generated tokens, or of all that a bound or a search speaks of.
   std::optional<Radius> radius;
   /// Of the pass through a model: f32 or f64.
@@ -40,6 +47,12 @@ struct SourceOptions {
 
 /// Whether the tokens are given as numbers, in a file or in memory.
 bool gives_tokens(const SourceOptions& options);
+
+/// Whether they are given as a text or as ids, in a file or in memory.
+bool gives_text(const SourceOptions& options);
+
+/// The name of the text, or of the list of ids, for messages.
+std::string text_name(const SourceOptions& options);
 
 /// "a:b:s" (b left out), "a:b", or "a,b,c", as positive integers.
 std::vector<Index> parse_lengths(const std::string& text);

@@ -170,7 +170,7 @@ Mask Subject::mask() const { return model ? model->config.mask() : Mask::none; }
 
 Subject load_subject(const SourceOptions& o) {
   if (!o.model.empty() + !o.weights.empty() + !o.random.empty() +
-          (o.layer != nullptr) !=
+          (o.layer != nullptr) + (o.model_in_memory != nullptr) !=
       1)
     throw InputError(
         "where are the weights? Give MODEL_DIR, --weights FILE.safetensors "
@@ -181,6 +181,10 @@ Subject load_subject(const SourceOptions& o) {
     subject.layer = o.layer;
     subject.name = "in memory";
     subject.sha256 = content_of(*o.layer);
+  } else if (o.model_in_memory) {
+    subject.model = load_model(*o.model_in_memory);
+    subject.name = "in memory";
+    subject.sha256 = subject.model->parameters.sha256();
   } else if (!o.model.empty()) {
     subject.model = load_model(o.model);
     subject.name = o.model;

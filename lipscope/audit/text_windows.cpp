@@ -16,7 +16,7 @@ Windows asked_windows(const SourceOptions& o) {
 
 FittedWindows windows_of_text(const SourceOptions& o, Index tokens,
                               Index positions, const std::string& unit) {
-  const std::string text = o.text.empty() ? o.ids : o.text;
+  const std::string text = text_name(o);
   const Windows asked = asked_windows(o);
   const Index left = tokens - o.offset;
   if (left < 1)

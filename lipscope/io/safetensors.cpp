@@ -1,13 +1,12 @@
 #include "lipscope/io/safetensors.h"
 
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "lipscope/core/errors.h"
-#include "lipscope/core/memory.h"
 #include "lipscope/io/atomic_file.h"
 #include "lipscope/io/json_text.h"
 #include "lipscope/io/number_format.h"
@@ -107,52 +106,31 @@ Matrix SafetensorsFile::matrix(std::string_view name) const {
   return matrix_as<double>(name);
 }
 
-template <class Real>
-MatrixOf<Real> SafetensorsFile::matrix_as(std::string_view name) const {
-  const TensorShape& axes = shape(name);
-  return rows_as<Real>(name, 0, axes.size() == 2 ? axes.front() : 1);
-}
-
-template <class Real>
-MatrixOf<Real> SafetensorsFile::rows_as(std::string_view name, Index begin,
-                                        Index count) const {
+TensorView SafetensorsFile::view(std::string_view name) const {
   const StoredTensor& stored = tensor(name);
-  const std::string place =
+  std::string place =
       fmt::format("{}: tensor {}", path_.string(), printable(name));
   const std::optional<NumberFormat> format = number_format(stored.dtype);
   if (!format)
     throw InputError(fmt::format(
         "{}: has dtype {}, only F16, BF16, F32 and F64 can be read as numbers",
         place, printable(stored.dtype)));
-  if (stored.shape.empty() || stored.shape.size() > 2)
-    throw InputError(fmt::format("{}: has shape {}, expected one or two axes",
-                                 place, to_string(stored.shape)));
-  const Index rows = stored.shape.size() == 2 ? stored.shape.front() : 1;
-  const Index cols = stored.shape.back();
-  require(begin >= 0 && count >= 0 && count <= rows && begin <= rows - count,
-          "{}: rows {} to {} of {}", place, begin, begin + count, rows);
+  // checked on opening: the tensor takes the bytes it should
+  return {.format = *format,
+          .shape = stored.shape,
+          .bytes = data_.subspan(stored.begin, stored.end - stored.begin),
+          .place = std::move(place)};
+}
 
-  require_memory(
-      sizeof(Real) * static_cast<double>(count) * static_cast<double>(cols),
-      fmt::format("{}: {} rows of {} numbers", place, count, cols));
+template <class Real>
+MatrixOf<Real> SafetensorsFile::matrix_as(std::string_view name) const {
+  return matrix_of<Real>(view(name));
+}
 
-  // checked on opening: the rows take the bytes they should
-  const std::size_t row_size =
-      static_cast<std::size_t>(cols) * size_of(*format);
-  const std::span<const std::byte> bytes =
-      data_.subspan(stored.begin + static_cast<std::size_t>(begin) * row_size,
-                    static_cast<std::size_t>(count) * row_size);
-  MatrixOf<Real> m = decode<Real>(bytes, *format, count, cols);
-  if (const std::optional<Index> bad = first_non_finite(m)) {
-    const double value = number_at(bytes, *format, *bad);
-    throw InputError(fmt::format(
-        "{}: entry {} of {} (row {}, column {}, counted from 0) is {}, {}",
-        place, begin * cols + *bad, rows * cols, begin + *bad / cols,
-        *bad % cols, value,
-        std::isfinite(value) ? "beyond the range of float"
-                             : "expected a finite number"));
-  }
-  return m;
+template <class Real>
+MatrixOf<Real> SafetensorsFile::rows_as(std::string_view name, Index begin,
+                                        Index count) const {
+  return rows_of<Real>(view(name), begin, count);
 }
 
 template MatrixOf<float> SafetensorsFile::rows_as(std::string_view, Index,

@@ -12,6 +12,7 @@
 #include "lipscope/io/mapped_file.h"
 #include "lipscope/io/safetensors_header.h"
 #include "lipscope/io/tensor_shape.h"
+#include "lipscope/io/tensor_view.h"
 
 namespace lipscope {
 
@@ -41,18 +42,19 @@ class SafetensorsFile {
   /// As the file spells it: "F16", "I64".
   const std::string& dtype(std::string_view name) const;
 
-  /// A tensor of two axes, or of one as a single row [1×n]. F16, BF16, F32 and
-  /// F64 can be read, and widen exactly. InputError for any other dtype or
-  /// number of axes, and for a NaN or an infinity, with its place.
+  /// The tensor as it lies in the file, which must outlive the view. F16, BF16,
+  /// F32 and F64 can be read; InputError for any other dtype.
+  TensorView view(std::string_view name) const;
+
+  /// A tensor of two axes, or of one as a single row [1×n]; every dtype that
+  /// can be read widens exactly. InputError as of matrix_of.
   Matrix matrix(std::string_view name) const;
 
-  /// The same in float or double. F64 read as float is rounded; an entry
-  /// beyond the range of float is an InputError.
+  /// The same in float or double.
   template <class Real>
   MatrixOf<Real> matrix_as(std::string_view name) const;
 
-  /// Rows [begin, begin + count) of it: a few of a large table, without
-  /// touching the others.
+  /// Rows [begin, begin + count) of it: see rows_of.
   template <class Real>
   MatrixOf<Real> rows_as(std::string_view name, Index begin, Index count) const;
 

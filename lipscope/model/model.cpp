@@ -42,6 +42,12 @@ Model load_model(const std::filesystem::path& folder) {
   return {config, Parameters(WeightFiles(folder), config.architecture)};
 }
 
+Model load_model(const ModelInMemory& memory) {
+  require_sound(memory.config);
+  return {memory.config,
+          Parameters(memory.tensors, memory.config.architecture)};
+}
+
 Model random_model(const ModelConfig& config, std::uint64_t seed) {
   require_sound(config);
   return {config, Parameters(config, seed)};

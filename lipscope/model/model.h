@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,9 @@
 
 namespace lipscope {
 
-/// A transformer as it lies on disk or as a seed makes it. Numbers are read
-/// when they are asked for, a layer or a row at a time: see load_layer, embed.
+/// A transformer as it lies on disk or in memory, or as a seed makes it.
+/// Numbers are read when they are asked for, a layer or a row at a time: see
+/// load_layer, embed.
 struct Model {
   ModelConfig config;
   Parameters parameters;
@@ -21,6 +23,15 @@ struct Model {
 /// in it that is not as it should be. Tensors that are missing are no error
 /// until something needs them.
 Model load_model(const std::filesystem::path& folder);
+
+/// A model whose tensors somebody else has in memory.
+struct ModelInMemory {
+  ModelConfig config;
+  std::shared_ptr<const TensorsInMemory> tensors;
+};
+
+/// The model on these tensors, which it shares.
+Model load_model(const ModelInMemory& memory);
 
 /// The same architecture with its usual random initialisation (see Parameters),
 /// without dropout; usual_config(Architecture::gpt2) is GPT-2 small.

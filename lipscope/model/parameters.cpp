@@ -1,6 +1,7 @@
 #include "lipscope/model/parameters.h"
 
 #include <cmath>
+#include <utility>
 
 #include "lipscope/core/errors.h"
 #include "lipscope/core/rng.h"
@@ -50,6 +51,12 @@ std::uint64_t number_of(std::string_view name) {
 Parameters::Parameters(WeightFiles files, Architecture architecture)
     : architecture_(architecture), files_(std::move(files)) {}
 
+Parameters::Parameters(std::shared_ptr<const TensorsInMemory> memory,
+                       Architecture architecture)
+    : architecture_(architecture), memory_(std::move(memory)) {
+  require(memory_ != nullptr, "parameters: there are no tensors in memory");
+}
+
 Parameters::Parameters(const ModelConfig& config, std::uint64_t seed)
     : architecture_(config.architecture), seed_(seed), layers_(config.layers) {}
 
@@ -60,47 +67,46 @@ std::optional<std::string> Parameters::stored_name(
        {std::optional(std::string(name)), old_name(name)})
     if (spelling)
       for (const std::string& full : {prefix + *spelling, *spelling})
-        if (files_->contains(full)) return full;
+        if (files_ ? files_->contains(full) : memory_->tensors.contains(full))
+          return full;
   return std::nullopt;
 }
 
 bool Parameters::contains(std::string_view name) const {
-  return !files_ || stored_name(name).has_value();
+  return random() || stored_name(name).has_value();
 }
 
-std::string Parameters::checked_name(const TensorSpec& tensor) const {
+TensorView Parameters::checked_view(const TensorSpec& tensor) const {
   const std::optional<std::string> name = stored_name(tensor.name);
   if (!name)
     throw InputError(fmt::format("{}: no tensor is called {}", source(),
                                  printable(tensor.name)));
-  const SafetensorsFile& file = files_->file_of(*name);
+  TensorView view = files_ ? files_->file_of(*name).view(*name)
+                           : memory_->tensors.find(*name)->second;
   // training writes a row as a matrix of one
-  TensorShape stored = file.shape(*name);
+  TensorShape stored = view.shape;
   if (architecture_ == Architecture::lipscope && tensor.shape.size() == 1 &&
       stored.size() == 2 && stored[0] == 1)
     stored.erase(stored.begin());
   if (stored != tensor.shape)
     throw InputError(fmt::format(
-        "{}: tensor {}: has shape {}, the configuration makes it {}",
-        file.path().string(), printable(*name), to_string(file.shape(*name)),
-        to_string(tensor.shape)));
-  return *name;
+        "{}: has shape {}, the configuration makes it {}", view.place,
+        to_string(view.shape), to_string(tensor.shape)));
+  return view;
 }
 
 Matrix Parameters::matrix(const TensorSpec& tensor) const {
-  if (!files_)
+  if (random())
     return random_rows(tensor, 0,
                        tensor.shape.size() == 2 ? tensor.shape[0] : 1);
-  const std::string name = checked_name(tensor);
-  return files_->file_of(name).matrix(name);
+  return matrix_of<double>(checked_view(tensor));
 }
 
 template <class Real>
 MatrixOf<Real> Parameters::rows(const TensorSpec& tensor, Index begin,
                                 Index count) const {
-  if (!files_) return random_rows(tensor, begin, count).cast<Real>();
-  const std::string name = checked_name(tensor);
-  return files_->file_of(name).rows_as<Real>(name, begin, count);
+  if (random()) return random_rows(tensor, begin, count).cast<Real>();
+  return rows_of<Real>(checked_view(tensor), begin, count);
 }
 
 Matrix Parameters::random_rows(const TensorSpec& tensor, Index begin,
@@ -123,14 +129,15 @@ Matrix Parameters::random_rows(const TensorSpec& tensor, Index begin,
 }
 
 std::string Parameters::source() const {
-  return files_
-             ? files_->folder().string()
+  if (files_) return files_->folder().string();
+  return memory_
+             ? "in memory"
              : fmt::format("random {}, seed {}", name_of(architecture_), seed_);
 }
 
 std::optional<std::string> Parameters::sha256() const {
-  if (!files_) return std::nullopt;
-  return files_->sha256();
+  if (files_) return files_->sha256();
+  return memory_ ? std::optional(memory_->sha256) : std::nullopt;
 }
 
 template MatrixOf<float> Parameters::rows(const TensorSpec&, Index,

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,10 +20,18 @@ struct TensorSpec {
   TensorShape shape;
 };
 
-/// Where the numbers of a model come from, one tensor at a time: a folder, or a
-/// random initialisation.
+/// The tensors of a model in the memory of whoever has it, by their Hugging
+/// Face names. They are viewed and not copied.
+struct TensorsInMemory {
+  std::map<std::string, TensorView, std::less<>> tensors;
+  std::string sha256;  ///< of their content, as their owner counts it
+  std::shared_ptr<const void> owner = {};  ///< keeps the numbers where they are
+};
+
+/// Where the numbers of a model come from, one tensor at a time: a folder, the
+/// memory of a caller, or a random initialisation.
 ///
-/// Folder: the name is looked for with and without the prefix of the
+/// Folder and memory: the name is looked for with and without the prefix of the
 /// architecture (`transformer.`, `bert.`, `model.`), and BERT's
 /// LayerNorm.weight and .bias also under their old names gamma and beta. In a
 /// folder of `lipscope train` what has one axis is a matrix of one row.
@@ -33,6 +44,8 @@ struct TensorSpec {
 class Parameters {
  public:
   Parameters(WeightFiles files, Architecture architecture);
+  Parameters(std::shared_ptr<const TensorsInMemory> memory,
+             Architecture architecture);
   Parameters(const ModelConfig& config, std::uint64_t seed);
 
   bool contains(std::string_view name) const;
@@ -45,20 +58,23 @@ class Parameters {
   template <class Real>
   MatrixOf<Real> rows(const TensorSpec& tensor, Index begin, Index count) const;
 
-  /// The folder, or "random gpt2, seed 0", for messages.
+  /// The folder, "in memory", or "random gpt2, seed 0", for messages.
   std::string source() const;
 
-  /// Of the weights' file (see WeightFiles); nothing if they are random.
+  /// Of the weights' file (see WeightFiles), or of those in memory; nothing if
+  /// they are random.
   std::optional<std::string> sha256() const;
 
  private:
-  /// As the file spells it; nothing if it is not there.
+  bool random() const { return !files_ && !memory_; }
+  /// As the folder or the caller spells it; nothing if it is not there.
   std::optional<std::string> stored_name(std::string_view name) const;
-  std::string checked_name(const TensorSpec& tensor) const;
+  TensorView checked_view(const TensorSpec& tensor) const;
   Matrix random_rows(const TensorSpec& tensor, Index begin, Index count) const;
 
   Architecture architecture_;
-  std::optional<WeightFiles> files_;  // or random:
+  std::optional<WeightFiles> files_;               // or
+  std::shared_ptr<const TensorsInMemory> memory_;  // or random:
   std::uint64_t seed_ = 0;
   Index layers_ = 0;
 };

@@ -82,6 +82,22 @@ void conclude(std::vector<Measurement>& all, const MeasureOptions& options) {
     m.converged = m.residual <= options.tolerance && enclosed(m, options);
 }
 
+// The likely direction of each sequence, of length one, and a random one, the
+// same for all. Nothing where none is likely.
+Vector start_near(Vector likely, Index sequences, std::uint64_t seed) {
+  if (likely.size() == 0) return {};
+  const Index cols = likely.size() / sequences;
+  const Vector random = random_direction(cols, Rng(seed).split(0));
+  for (Index s = 0; s < sequences; ++s)
+    likely.segment(s * cols, cols) += random;
+  return likely;
+}
+
+Vector unit(const Vector& v) {
+  const double length = v.norm();
+  return length > 0.0 ? Vector(v / length) : Vector();
+}
+
 // ---- small: form J
 
 // The Jacobian of each sequence: column k of all at once.
@@ -141,7 +157,7 @@ struct Forms {
   std::function<SharedOperator<float>()> in_f32;
   std::function<SharedOperator<double>()> in_f64;
   // a direction to start from, or nothing
-  std::function<VectorOf<float>(const LinearOperator<float>&)> likely = {};
+  std::function<Vector(const LinearOperator<float>&)> likely = {};
 };
 
 class Search final {
@@ -199,13 +215,7 @@ class Search final {
 
   Vector start_at(const LinearOperator<float>& j32) const {
     if (options_.enclose != 0.0 || !forms_.likely) return {};
-    const VectorOf<float> likely = forms_.likely(j32);
-    if (likely.size() == 0) return {};
-    Vector start = likely.cast<double>();
-    const Vector random = random_direction(cols_, Rng(options_.seed).split(0));
-    for (Index s = 0; s < sequences_; ++s)
-      start.segment(s * cols_, cols_) += random;
-    return start;
+    return start_near(forms_.likely(j32), sequences_, options_.seed);
   }
 
   void search_in_f32() {
@@ -379,8 +389,9 @@ Forms forms_at(const Map<float>& search, const Map<double>& witness,
           .in_f64 = [&witness, &x] { return witness.linearize(x); },
           .likely =
               [rounded, &options](const LinearOperator<float>& j32) {
-                return shift_direction(options.common_shift, j32, *rounded,
-                                       options.sequences);
+                return Vector(shift_direction(options.common_shift, j32,
+                                              *rounded, options.sequences)
+                                  .cast<double>());
               }};
 }
 
@@ -390,11 +401,16 @@ SharedOperator<Real> borrowed(const LinearOperator<Real>& a) {
   return {std::shared_ptr<void>(), &a};
 }
 
-void require_one(const MeasureOptions& options) {
+void require_one(Index unknowns, const MeasureOptions& options) {
   require(options.sequences == 1 && !options.common_shift,
           "measure_norm: an operator by itself has {} sequences or a common "
           "shift",
           options.sequences);
+  require(options.likely.size() == 0 ||
+              (options.likely.size() == unknowns && options.likely.allFinite()),
+          "measure_norm: a likely direction of {} numbers for {} columns, or "
+          "one that is not finite",
+          options.likely.size(), unknowns);
 }
 
 bool is_formed(const LinearOperator<double>& a, const MeasureOptions& options) {
@@ -440,11 +456,15 @@ Measurement measure_norm(const LinearOperator<float>& search,
                          const LinearOperator<double>& witness,
                          const MeasureOptions& options) {
   require_sound(options);
-  require_one(options);
+  require_one(witness.cols(), options);
   if (is_formed(witness, options)) return measure_dense(witness, options)[0];
   return Search({.unknowns = witness.cols(),
                  .in_f32 = [&] { return borrowed(search); },
-                 .in_f64 = [&] { return borrowed(witness); }},
+                 .in_f64 = [&] { return borrowed(witness); },
+                 .likely =
+                     [&](const LinearOperator<float>&) {
+                       return unit(options.likely);
+                     }},
                 options)
       .run()
       .front();
@@ -453,20 +473,23 @@ Measurement measure_norm(const LinearOperator<float>& search,
 Measurement measure_norm(const LinearOperator<double>& a,
                          const MeasureOptions& options) {
   require_sound(options);
-  require_one(options);
+  require_one(a.cols(), options);
   if (is_formed(a, options)) return measure_dense(a, options)[0];
-  const NormEstimate e =
-      golub_kahan(a, {.tolerance = options.tolerance,
-                      .max_steps = options.max_steps,
-                      // the rest is for rounding
-                      .enclose = options.enclose == 0.0
-                                     ? 0.0
-                                     : 1.0 + 0.999 * (options.enclose - 1.0),
-                      .delta = options.delta,
-                      .seed = options.seed,
-                      .threads = options.threads,
-                      .keep_going = options.keep_going,
-                      .memory = options.memory});
+  const NormEstimate e = golub_kahan(
+      a,
+      {.tolerance = options.tolerance,
+       .max_steps = options.max_steps,
+       // the rest is for rounding
+       .enclose =
+           options.enclose == 0.0 ? 0.0 : 1.0 + 0.999 * (options.enclose - 1.0),
+       .delta = options.delta,
+       .seed = options.seed,
+       .threads = options.threads,
+       .keep_going = options.keep_going,
+       .memory = options.memory,
+       .start = options.enclose == 0.0
+                    ? start_near(unit(options.likely), 1, options.seed)
+                    : Vector()});
   Recomputed exact = recomputed(a, 1, e.direction).front();
   std::vector<Measurement> found(1);
   found[0] = {.lower = exact.sigma,

@@ -33,6 +33,9 @@ struct MeasureOptions {
   /// What whoever calls knows of the Jacobian of `search` beforehand, as a
   /// place to start (of attention: common_shift_of). May be empty.
   CommonShiftAt<float> common_shift = {};
+  /// Of an operator by itself: a direction that it may stretch much, of any
+  /// length, as such a place to start. May be empty.
+  Vector likely = {};
 };
 
 /// All that MeasureOptions::memory can change in the measurement of one
@@ -80,10 +83,10 @@ struct Measurement {
 /// f64. If that residual is above the tolerance, Golub–Kahan goes on from v in
 /// f64.
 ///
-/// It starts at random where an enclosure is asked for or no common shift is
-/// known, and otherwise from the sum of the shift's direction and a random one
-/// of the same length: as good as the better of the two, nearly, and no
-/// component is missing from the start.
+/// It starts at random where an enclosure is asked for or no likely direction
+/// is known, and otherwise from the sum of the likely one, of a common shift or
+/// of whoever calls, and a random one of the same length: as good as the better
+/// of the two, nearly, and no component is missing from the start.
 ///
 /// upper_whp must not take the f32 operator J̃ for J. With E = J − J̃,
 ///
@@ -108,7 +111,7 @@ std::vector<Measurement> measure_norms(const Map<float>& search,
 /// The same of an operator that is there, of any shape [rows×cols]: `search` is
 /// it in f32 and `witness` in f64. It is formed if it has at most dense_limit
 /// columns and 4 dense_limit² entries. There are no sequences and no common
-/// shift.
+/// shift; options.likely says where to start.
 Measurement measure_norm(const LinearOperator<float>& search,
                          const LinearOperator<double>& witness,
                          const MeasureOptions& options = {});

@@ -1,8 +1,9 @@
 """What the commands of the program do, under the same names and with the same options.
 
 ``lengths="8,32"`` of the command line may be a list here, ``heads`` and ``layers`` too, and ``radius`` a number. What
-is None is as if it were not given. Three arguments are of Python alone: ``progress`` (see :mod:`lipscope.progress`),
-``directions``, and an :class:`lipscope.Attention` or an array in place of a folder or a file.
+is None is as if it were not given. Of Python alone are ``progress`` (see :mod:`lipscope.progress`), ``directions``, and
+what is in memory in place of a folder or a file: an :class:`lipscope.Attention`, an array of tokens, token ids as a list
+or an array, and the masses and positions of :func:`meanfield`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ __all__ = ["bound", "certify", "invert", "meanfield", "measure", "reproduce", "s
 Path = Union[str, "os.PathLike[str]"]
 Numbers = Union[int, str, Iterable[int], None]
 """One number, several, or as on the command line: ``"2:100:2"``, ``"8,32"``."""
+Ids = Union[Path, Iterable[int], None]
+"""Token ids: a file, or the numbers themselves."""
 
 
 def _listed(name: str, numbers: Numbers) -> str | None:
@@ -89,15 +92,29 @@ _CHECKED: dict[str, Callable[[str, Any], Any]] = {
 
 
 def _options(given: dict[str, Any]) -> dict[str, Any]:
-    """The arguments as the core reads them."""
+    """The arguments as the core reads them; `progress` is none of its options."""
     options = {}
     for name, value in given.items():
-        if value is None:
+        if value is None or name == "progress":
             continue
+        if name in ("mass", "position"):
+            value = plain(value)
         if isinstance(value, os.PathLike):
             value = os.fspath(value)
+        if name == "ids" and not isinstance(value, str):
+            name, value = "token_ids", _token_ids(value)
         options[name] = _CHECKED.get(name, lambda n, v: v)(name, value)
     return options
+
+
+def _token_ids(ids: Any) -> list[int]:
+    numbers = ids.tolist() if hasattr(ids, "tolist") else ids  # of an array
+    if not isinstance(numbers, Iterable):
+        raise TypeError(f"ids: expected a file or whole numbers, got {numbers!r}")
+    whole = [_whole("ids", number) for number in numbers]
+    if not whole:
+        raise ValueError("ids: expected at least one, got none")
+    return whole
 
 
 def _in_python(message: str) -> str:
@@ -110,10 +127,10 @@ def _run(
     command: Callable[..., dict[str, Any]],
     options: dict[str, Any],
     progress: Progress,
-    layer: Attention | None = None,
+    weights: _core.Layer | _core.Transformer | None = None,
     tokens: Any = None,
 ) -> Records:
-    parts = {} if command is _core.train else {"layer": layer and layer.weights(), "tokens": tokens}
+    parts = {} if command is _core.train else {"weights": weights, "tokens": tokens}
     with shown(progress) as told:
         try:
             found = command(options, progress=told, **parts)
@@ -128,21 +145,19 @@ def _one_or_all(records: Records) -> Record | Records:
     return records[0] if len(records) == 1 else records
 
 
-def _length(length: int | None, lengths: Numbers) -> Numbers:
-    if length is not None and lengths is not None:
-        raise TypeError("length and lengths are one option; give one of them")
-    return lengths if length is None else length
-
-
-def _source(
-    subject: Path | Attention | None, tokens: Any, options: dict[str, Any]
-) -> tuple[dict[str, Any], Attention | None, Any]:
-    """Where weights and tokens come from: the options, the layer in memory, the tokens in memory."""
+def _source(given: dict[str, Any]) -> tuple[dict[str, Any], _core.Layer | _core.Transformer | None, Any]:
+    """Where weights and tokens come from: the options, the weights in memory, the tokens in memory."""
     from lipscope.attention import Attention
 
-    layer = None
+    options = dict(given)
+    subject, tokens, length = (options.pop(name, None) for name in ("subject", "input", "length"))
+    if length is not None:
+        if options["lengths"] is not None:
+            raise TypeError("length and lengths are one option; give one of them")
+        options["lengths"] = length
+    weights: _core.Layer | _core.Transformer | None = None
     if isinstance(subject, Attention):
-        layer = subject
+        layer, weights = subject, subject.weights()
         own = {"kind": layer.kind, "mask": layer.mask, "tau": layer.tau, "nu": layer.nu, "epsilon": layer.epsilon}
         for name, value in own.items():
             if options.get(name) is not None:
@@ -151,6 +166,8 @@ def _source(
         for name in ("weights", "random", "num_heads"):
             if options.get(name) is not None:
                 raise TypeError(f"{name}: a layer was given already")
+    elif isinstance(subject, _core.Transformer):
+        weights = subject
     elif subject is not None:
         if not isinstance(subject, (str, os.PathLike)):
             raise TypeError(f"expected a folder or a lipscope.Attention, got {type(subject).__name__}")
@@ -158,11 +175,11 @@ def _source(
     if isinstance(tokens, (str, os.PathLike)):
         options["input"] = os.fspath(tokens)
         tokens = None
-    return _options(options), layer, None if tokens is None else plain(tokens)
+    return _options(options), weights, None if tokens is None else plain(tokens)
 
 
 def measure(
-    subject: Path | Attention | None = None,
+    subject: Path | Attention | _core.Transformer | None = None,
     input: Any = None,
     *,
     weights: Path | None = None,
@@ -173,7 +190,7 @@ def measure(
     nu: float | None = None,
     epsilon: float | None = None,
     text: Path | None = None,
-    ids: Path | None = None,
+    ids: Ids = None,
     length: int | None = None,
     lengths: Numbers = None,
     samples: int | None = None,
@@ -207,18 +224,11 @@ def measure(
     witness of every number as ``record.direction`` (of an :class:`lipscope.Attention` it is always kept). With
     ``out="audit.jsonl"`` each record is written as it is made, and ``resume=True`` goes on after an interruption.
     """
-    given = {
-        "weights": weights, "random": random, "num_heads": num_heads, "kind": kind, "tau": tau, "nu": nu,
-        "epsilon": epsilon, "text": text, "ids": ids, "lengths": _length(length, lengths), "samples": samples,
-        "offset": offset, "radius": radius, "dtype": dtype, "map": map, "layers": layers, "heads": heads, "mask": mask,
-        "norm": norm, "tolerance": tolerance, "max_steps": max_steps, "enclose": enclose, "delta": delta,
-        "certificate": certificate, "budget": budget, "memory": memory, "tokens": tokens, "seed": seed,
-        "threads": threads, "out": out, "resume": resume, "directions": directions,
-    }  # fmt: skip
-    options, layer, x = _source(subject, input, given)
-    if layer is not None and directions is None:
+    given = dict(locals())
+    options, given_weights, x = _source(given)
+    if given_weights is not None and directions is None:
         options["directions"] = True
-    return _one_or_all(_run(_core.measure, options, progress, layer, x))
+    return _one_or_all(_run(_core.measure, options, progress, given_weights, x))
 
 
 def bound(
@@ -246,13 +256,9 @@ def bound(
     progress: Progress = None,
 ) -> Records:
     """Every bound from above that is proved for these weights, length and radius: ``lipscope bound``."""
-    given = {
-        "weights": weights, "random": random, "num_heads": num_heads, "kind": kind, "tau": tau, "nu": nu,
-        "epsilon": epsilon, "lengths": _length(length, lengths), "radius": radius, "map": map, "layers": layers,
-        "heads": heads, "mask": mask, "norm": norm, "seed": seed, "threads": threads, "out": out, "resume": resume,
-    }  # fmt: skip
-    options, layer, _ = _source(subject, None, given)
-    return _run(_core.bound, options, progress, layer)
+    given = dict(locals())
+    options, given_weights, _ = _source(given)
+    return _run(_core.bound, options, progress, given_weights)
 
 
 def search(
@@ -287,16 +293,11 @@ def search(
     The best of each search, with its tokens as ``record.x`` and the direction they amplify as ``record.direction``;
     the other starts are in the file ``out``.
     """
-    given = {
-        "weights": weights, "random": random, "num_heads": num_heads, "kind": kind, "tau": tau, "nu": nu,
-        "epsilon": epsilon, "lengths": _length(length, lengths), "radius": radius, "map": map, "layers": layers,
-        "heads": heads, "mask": mask, "norm": norm, "restarts": restarts, "max_evaluations": max_evaluations,
-        "budget": budget, "seed": seed, "threads": threads, "out": out, "resume": resume,
-    }  # fmt: skip
-    options, layer, _ = _source(subject, None, given)
+    given = dict(locals())
+    options, given_weights, _ = _source(given)
     # with them, a search that is in the file is made again
     options["directions"] = not resume
-    found = _run(_core.search, options, progress, layer)
+    found = _run(_core.search, options, progress, given_weights)
     best = [row for row in found if row.parameters.get("of") == "best"]
     return _one_or_all(Records(best, found.fits, found.finding))
 
@@ -313,7 +314,7 @@ def meanfield(
     nu: float | None = None,
     epsilon: float | None = None,
     text: Path | None = None,
-    ids: Path | None = None,
+    ids: Ids = None,
     length: int | None = None,
     lengths: Numbers = None,
     samples: int | None = None,
@@ -324,6 +325,8 @@ def meanfield(
     layers: Numbers = None,
     heads: Numbers = None,
     mask: str | None = None,
+    mass: Any = None,
+    position: Any = None,
     step: float | None = None,
     duplicate: int | None = None,
     optimise_masses: bool | None = None,
@@ -339,17 +342,15 @@ def meanfield(
     resume: bool | None = None,
     progress: Progress = None,
 ) -> Records:
-    """How strongly a layer reacts if tokens have masses, in the Wasserstein distance: ``lipscope meanfield``."""
-    given = {
-        "weights": weights, "random": random, "num_heads": num_heads, "kind": kind, "tau": tau, "nu": nu,
-        "epsilon": epsilon, "text": text, "ids": ids, "lengths": _length(length, lengths), "samples": samples,
-        "offset": offset, "radius": radius, "dtype": dtype, "map": map, "layers": layers, "heads": heads, "mask": mask,
-        "step": step, "duplicate": duplicate, "optimise_masses": optimise_masses, "move_atoms": move_atoms,
-        "restarts": restarts, "tolerance": tolerance, "max_steps": max_steps, "enclose": enclose, "delta": delta,
-        "seed": seed, "threads": threads, "out": out, "resume": resume,
-    }  # fmt: skip
-    options, layer, x = _source(subject, input, given)
-    return _run(_core.meanfield, options, progress, layer, x)
+    """How strongly a layer reacts if tokens have masses, in the Wasserstein distance: ``lipscope meanfield``.
+
+    ``mass`` and ``position`` are arrays [n] in place of the tensors of these names in the file of weights: what each
+    token weighs, one in all, and where it stands; with positions the mask is causal. By default tokens weigh the same
+    and stand one after another.
+    """
+    given = dict(locals())
+    options, given_weights, x = _source(given)
+    return _run(_core.meanfield, options, progress, given_weights, x)
 
 
 wasserstein = meanfield
@@ -368,7 +369,7 @@ def invert(
     nu: float | None = None,
     epsilon: float | None = None,
     text: Path | None = None,
-    ids: Path | None = None,
+    ids: Ids = None,
     length: int | None = None,
     lengths: Numbers = None,
     samples: int | None = None,
@@ -398,20 +399,13 @@ def invert(
     ``input`` is Y, an array [n, d] or a file; the X found is ``record.x``. Tied L2 weights are taken as
     ``kind="contractive-l2"`` unless ``kind`` says otherwise. Of a folder that ``train`` made, the text is recovered.
     """
+    given = dict(locals())
     from lipscope.attention import Attention
 
-    given = {
-        "weights": weights, "random": random, "num_heads": num_heads, "kind": kind, "tau": tau, "nu": nu,
-        "epsilon": epsilon, "text": text, "ids": ids, "lengths": _length(length, lengths), "samples": samples,
-        "offset": offset, "radius": radius, "dtype": dtype, "layers": layers, "mask": mask, "norm": norm,
-        "scale": scale, "depth": depth, "tolerance": tolerance, "max_iterations": max_iterations, "log_det": log_det,
-        "probes": probes, "truncation": truncation, "given_error": given_error, "activations": activations,
-        "seed": seed, "threads": threads, "out": out, "resume": resume,
-    }  # fmt: skip
     contractive = isinstance(subject, Attention) and subject.kind == "l2" and kind in (None, "contractive-l2")
     if contractive:
         given["kind"] = None
-    options, layer, y = _source(subject, input, given)
+    options, given_weights, y = _source(given)
     if contractive:
         options["kind"] = "contractive-l2"
     trained = "model" in options and kind is None and _core.is_trained(options["model"])
@@ -424,7 +418,7 @@ def invert(
             if name in options:
                 raise InputError(f"{name}: for a folder that train made, without kind")
     options["directions"] = not resume and not trained
-    return _one_or_all(_run(_core.recover if trained else _core.invert, options, progress, layer, y))
+    return _one_or_all(_run(_core.recover if trained else _core.invert, options, progress, given_weights, y))
 
 
 def certify(
@@ -443,11 +437,7 @@ def certify(
     progress: Progress = None,
 ) -> Records:
     """How far the input of a trained model can be changed before its prediction changes: ``lipscope certify``."""
-    given = {
-        "folder": folder, "text": text, "split": split, "positions": positions, "targets": targets,
-        "restarts": restarts, "iterations": iterations, "seed": seed, "threads": threads, "out": out, "resume": resume,
-    }  # fmt: skip
-    return _run(_core.certify, _options(given), progress)
+    return _run(_core.certify, _options(dict(locals())), progress)
 
 
 def train(
@@ -497,13 +487,8 @@ def train(
         raise ValueError(f"schedule: expected inverse-sqrt or fixed, got {schedule!r}")
     if cost and max_lipschitz is None:
         raise InputError("cost: what a limit costs; give max_lipschitz")
-    given: dict[str, Any] = {
-        "text": text, "out": out, "model": model, "width": width, "context": context, "mlp_width": mlp_width,
-        "norm": norm, "contraction": contraction, "activation": activation, "batch": batch, "steps": steps, "lr": lr,
-        "warmup": warmup, "schedule": schedule, "weight_decay": weight_decay, "dropout": dropout, "clip": clip,
-        "eval_every": eval_every, "measure": measure, "max_lipschitz": max_lipschitz, "cost": cost,
-        "spectral_cap": spectral_cap, "seed": seed, "threads": threads, "resume": resume, "force": force,
-    }  # fmt: skip
+    given = dict(locals())
+    del given["invertible"]
     options = _options(given)
     # numbers here, and lists in the other commands
     for name, value in (("layers", layers), ("heads", heads)):
@@ -526,8 +511,4 @@ def reproduce(
     progress: Progress = None,
 ) -> Records:
     """A figure or table of the papers, made again: ``lipscope reproduce``."""
-    given = {
-        "name": name, "model": model, "text": text, "full": full, "steps": steps, "seed": seed, "threads": threads,
-        "out": out, "resume": resume,
-    }  # fmt: skip
-    return _run(_core.reproduce, _options(given), progress)
+    return _run(_core.reproduce, _options(dict(locals())), progress)

@@ -19,12 +19,12 @@ def missing_flags(cpuinfo: str) -> list[str]:
     return []
 
 
-def require_cpu() -> None:
+def require_cpu(arch: str = ARCH, cpuinfo: str = "/proc/cpuinfo") -> None:
     """ImportError on a CPU for which the module is not compiled."""
-    if ARCH != "x86-64-v3":
+    if arch != "x86-64-v3":
         return
     try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
+        with open(cpuinfo, encoding="utf-8") as file:
             missing = missing_flags(file.read())
     except OSError:
         return

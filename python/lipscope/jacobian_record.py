@@ -39,6 +39,8 @@ class LocalOptions:
             raise InputError(f"tolerance: {self.tolerance}; expected a number from 0 on")
         if self.max_steps < 1:
             raise InputError(f"max_steps: {self.max_steps}; expected at least 1")
+        if self.seed < 0:
+            raise InputError(f"seed: {self.seed}; expected a whole number from 0 on")
         if not 0 < self.delta < 1:
             raise InputError(f"delta: {self.delta}; expected a probability between 0 and 1")
 
@@ -145,7 +147,8 @@ def _found(
         "max_steps": options.max_steps,
         "delta": options.delta,
         "seed": options.seed,
-        "threads": options.threads,
+        # the threads of torch wait by spinning after each product: a second team beside them would slow down both
+        "threads": options.threads or 1,
     }
     tokens = 0
     if options.norm == "token":
@@ -153,9 +156,20 @@ def _found(
         if tokens != out_tokens:
             raise InputError(f"norm: 'token', and there are {tokens} tokens in x and {out_tokens} in f(x)")
     if options.norm == "2" and witness is not None and dtype == "f32":
-        return _core.measure_operators((search.apply, search.apply_adjoint), functions, rows, cols, **effort)
+        likely = None if options.enclose else _start(cols, options.seed)
+        pair = (search.apply, search.apply_adjoint)
+        return _core.measure_operators(pair, functions, rows, cols, likely=likely, **effort)
     in_f32 = witness is None and dtype == "f32"
     return _core.callback_norm(functions, rows, cols, f32=in_f32, norm=options.norm, tokens=tokens, **effort)
+
+
+def _start(cols: int, seed: int) -> npt.NDArray[Any]:
+    """A random direction near which to start where nothing is asked from above.
+
+    The core states something from above if it starts by itself, and compares f32 with f64 for that by a
+    dozen products; this saves them.
+    """
+    return np.random.default_rng(seed).standard_normal(cols)
 
 
 def tokens_of(shape: tuple[int, ...]) -> tuple[int, int]:

@@ -48,7 +48,8 @@ def local_constant(
         f: A function of one array that JAX can differentiate; the parameters of a model are bound
             beforehand (functools.partial, or a lambda).
         x: A floating-point array of any shape.
-        enclose: If given, a factor above 1: go on until `upper_whp` ≤ enclose · `lower`.
+        enclose: If given, a factor above 1: go on until `upper_whp` ≤ enclose · `lower`. Without it `upper_whp`
+            is None where the search runs in f32 and J is not formed.
         norm: "2"; "inf", the largest entry; or "token", the longest token, of x [..., tokens, d].
         batch: The first axis of x counts independent inputs. There is one record for each, of f at
             x[i:i+1], whatever else is in the batch.
@@ -57,7 +58,7 @@ def local_constant(
         max_steps: Of each iteration.
         delta: The probability with which `upper_whp` may fail, over the random start.
         seed: Of the random start.
-        threads: Of C++'s own vector work, 0 for all cores.
+        threads: Of C++'s own vector work, 0 for one.
 
     Returns:
         A Record with `lower` ≤ ‖J‖ ≤ `upper_whp` (or None), `direction` (a unit NumPy array in f64,

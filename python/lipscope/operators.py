@@ -129,6 +129,11 @@ def spectral_norm(
         raise ValueError(f"enclose: only the 2-norm is enclosed, and norm is {norm!r}")
     if enclose is not None and not enclose > 1:
         raise ValueError(f"enclose: expected a factor above 1, got {enclose}")
+    for name, number, least in (("seed", seed, 0), ("max_steps", max_steps, 1), ("threads", threads, 0)):
+        if not number >= least:
+            raise ValueError(f"{name}: expected {least} or more, got {number}")
+    if op is None:
+        raise TypeError("op: expected an array, an operator or a pair of functions, got None")
     if (tokens is None) == (norm == "token"):
         raise ValueError("tokens: norm='token' needs their number, and no other norm has it")
     options: dict[str, Any] = {

@@ -9,10 +9,10 @@
 
 #include "arrays.h"
 #include "bindings.h"
-#include "layer.h"
 #include "lipscope/attention/multi_head.h"
 #include "lipscope/audit/source.h"
 #include "lipscope/core/errors.h"
+#include "weights.h"
 
 namespace lipscope::python {
 namespace {

@@ -11,6 +11,7 @@ void bind_errors(nb::module_& m);
 void bind_operators(nb::module_& m);
 void bind_attention(nb::module_& m);
 void bind_theory(nb::module_& m);
+void bind_transformer(nb::module_& m);
 void bind_commands(nb::module_& m);
 
 /// Raises what a signal handler of Python raises, KeyboardInterrupt above all,

@@ -8,7 +8,6 @@
 
 #include "arrays.h"
 #include "bindings.h"
-#include "layer.h"
 #include "lipscope/audit/bound.h"
 #include "lipscope/audit/certify.h"
 #include "lipscope/audit/invert.h"
@@ -25,6 +24,7 @@
 #include "lipscope/report/findings.h"
 #include "options.h"
 #include "watched_run.h"
+#include "weights.h"
 
 namespace lipscope::python {
 namespace {
@@ -45,6 +45,7 @@ void read_source(const Options& o, audit::SourceOptions& source) {
   o.read("input", source.input);
   o.read("text", source.text);
   o.read("ids", source.ids);
+  o.read("token_ids", source.token_ids);
   o.read("lengths", source.lengths);
   o.read("samples", source.samples);
   o.read("offset", source.offset);
@@ -103,6 +104,8 @@ void read_request(const Options& o, audit::MeanfieldRequest& r) {
   o.read("optimise_masses", r.changes.optimise_masses);
   o.read("move_atoms", r.changes.move_atoms);
   o.read("restarts", r.changes.restarts);
+  o.read("mass", r.mass);
+  o.read("position", r.position);
 }
 
 void read_request(const Options& o, audit::InvertRequest& r) {
@@ -250,16 +253,19 @@ constexpr bool has_witness = requires(Request r) {
   r.witness;
 };
 
-// layer: a Layer or None; tokens: an array or None
+// weights: a Layer, a Transformer or None; tokens: an array or None
 template <class Request, class Run, class Finding>
-nb::dict run(nb::dict given, nb::handle layer, nb::handle tokens,
+nb::dict run(nb::dict given, nb::handle weights, nb::handle tokens,
              nb::handle progress, const Run& command, const Finding& finding) {
   const Options o(std::move(given));
   Request request;
   read_request(o, request);
   if constexpr (has_source<Request>) {
-    if (!layer.is_none())
-      request.source.layer = nb::cast<const Layer&>(layer).weights;
+    if (nb::isinstance<Transformer>(weights))
+      request.source.model_in_memory =
+          nb::cast<const Transformer&>(weights).model;
+    else if (!weights.is_none())
+      request.source.layer = nb::cast<const Layer&>(weights).weights;
     if (!tokens.is_none())
       request.source.tokens =
           std::make_shared<const Matrix>(Array(tokens, "x").to_matrix());
@@ -329,12 +335,12 @@ void bind_runs(nb::module_& m) {
     };
     m.def(
         name,
-        [command, finding](nb::dict options, nb::handle layer,
+        [command, finding](nb::dict options, nb::handle weights,
                            nb::handle tokens, nb::handle progress) {
-          return run<Request>(std::move(options), layer, tokens, progress,
+          return run<Request>(std::move(options), weights, tokens, progress,
                               command, finding);
         },
-        "options"_a, "layer"_a.none() = nb::none(),
+        "options"_a, "weights"_a.none() = nb::none(),
         "tokens"_a.none() = nb::none(), "progress"_a.none() = nb::none());
   };
   bind(std::type_identity<audit::MeasureRequest>(), "measure", audit::measure,

@@ -11,5 +11,6 @@ NB_MODULE(_core, m) {
   lipscope::python::bind_operators(m);
   lipscope::python::bind_attention(m);
   lipscope::python::bind_theory(m);
+  lipscope::python::bind_transformer(m);
   lipscope::python::bind_commands(m);
 }

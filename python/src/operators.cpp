@@ -33,7 +33,12 @@ struct Effort {
   double delta;
   std::uint64_t seed;
   int threads;
+  Vector likely = {};  // where to start, or empty
 };
+
+Vector likely_of(nb::handle likely) {
+  return likely.is_none() ? Vector() : Array(likely, "likely").to_vector();
+}
 
 MeasureOptions options_of(const Effort& e) {
   return {.tolerance = e.tolerance,
@@ -42,10 +47,12 @@ MeasureOptions options_of(const Effort& e) {
           .delta = e.delta,
           .seed = e.seed,
           .threads = e.threads,
-          .keep_going = [](int) {
-            raise_signals();
-            return true;
-          }};
+          .keep_going =
+              [](int) {
+                raise_signals();
+                return true;
+              },
+          .likely = e.likely};
 }
 
 template <class Value>
@@ -267,17 +274,20 @@ void bind_operators(nb::module_& m) {
       "measure_operators",
       [](const nb::tuple& search, const nb::tuple& witness, Index rows,
          Index cols, double enclose, double tolerance, int max_steps,
-         double delta, std::uint64_t seed, int threads) {
-        return two_precisions(
-            search, witness, rows, cols,
-            {enclose, tolerance, max_steps, delta, seed, threads});
+         double delta, std::uint64_t seed, int threads, nb::handle likely) {
+        return two_precisions(search, witness, rows, cols,
+                              {enclose, tolerance, max_steps, delta, seed,
+                               threads, likely_of(likely)});
       },
       "search"_a, "witness"_a, "rows"_a, "cols"_a, nb::kw_only(),
       "enclose"_a = 0.0, "tolerance"_a = 1e-5, "max_steps"_a = 300,
       "delta"_a = 1e-10, "seed"_a = 0, "threads"_a = 0,
+      "likely"_a.none() = nb::none(),
       "The 2-norm of an operator that is given twice, each time as (matvec, "
       "rmatvec): searched for in f32, testified in f64. That rmatvec is the "
-      "adjoint of matvec is not tested here.");
+      "adjoint of matvec is not tested here. Where `likely` is an array and no "
+      "enclosure is asked for, the search starts near it and says nothing from "
+      "above.");
 }
 
 }  // namespace lipscope::python

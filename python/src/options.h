@@ -7,6 +7,8 @@
 
 #include <string>
 
+#include "arrays.h"
+
 namespace lipscope::python {
 
 namespace nb = nanobind;
@@ -25,6 +27,11 @@ class Options {
     throw nb::type_error(fmt::format("{}: {} is of the wrong type", name,
                                      nb::cast<std::string>(nb::repr(value)))
                              .c_str());
+  }
+
+  /// An array with one axis, which is copied.
+  void read(const char* name, Vector& into) const {
+    if (given_.contains(name)) into = Array(given_[name], name).to_vector();
   }
 
   /// A word that `parse` understands, called with the word and the name.

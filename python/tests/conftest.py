@@ -78,6 +78,12 @@ def bert(tmp_path_factory):
     return folder
 
 
+def hardest_values(steps, epsilon, unknowns=520):
+    """Singular values that hide the largest one, 1, best from so many steps (see tests/spectral)."""
+    theta = (2 * (np.arange(1, unknowns) % steps) + 1) * np.pi / (2 * (2 * steps - 1))
+    return np.concatenate([[1.0], np.sqrt(1 - epsilon) * np.cos(theta)])
+
+
 @pytest.fixture
 def layer():
     import lipscope

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import lipscope
+from conftest import write_safetensors
 
 # what differs from run to run
 TIMES = ("seconds", "upper_seconds")
@@ -65,6 +66,49 @@ def test_other_commands_equal_the_program(program, tmp_path):
     same(lipscope.invert(random=random, length=6, scale=0.9), program("invert", "--random", random, "--length", 6, "--scale", 0.9, "--json"))
     same(lipscope.reproduce("mass-splitting"), program("reproduce", "mass-splitting", "--json"))
     assert lipscope.wasserstein is lipscope.meanfield
+
+
+def test_masses_and_positions_may_be_arrays(program, tmp_path, layer):
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((4, 12)).astype(np.float32)
+    mass, position = np.array([0.5, 0.25, 0.125, 0.125]), np.array([0.0, 1.0, 1.0, 2.0], np.float32)
+    parts = {name: array.astype(np.float32) for name, array in layer._arrays.items()}
+    for more in ({}, {"mass": mass}, {"mass": mass, "position": position}):
+        write_safetensors(tmp_path / "layer.safetensors", {**parts, "x": x, **more})
+        lines = program("meanfield", "--weights", tmp_path / "layer.safetensors", "--num-heads", 3, "--json").splitlines()
+        held = lipscope.Attention(**parts, heads=3, mask="causal" if "position" in more else "none")
+        found = lipscope.meanfield(held, x, **more)
+        theirs = [json.loads(line) for line in lines]
+        assert [(r.lower, r.norm) for r in found] == [(r["lower"], r["norm"]) for r in theirs]
+        for name in ("mass_sha256", "position_sha256"):
+            assert [r.parameters.get(name) for r in found] == [r["parameters"].get(name) for r in theirs]
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "words"),
+    [
+        ({"mass": np.ones(3) / 3}, lipscope.InputError, "mass: 3 masses for 4 tokens"),
+        ({"mass": np.ones(4)}, lipscope.InputError, "mass: the masses sum to 4, not to one"),
+        ({"mass": np.array([0.5, 0.5, np.nan, 0.0])}, ValueError, "mass: entry 2 is nan"),
+        ({"mass": np.ones((4, 1)) / 4}, ValueError, r"mass: expected 1 axis, got 2 in shape \[4, 1\]"),
+        ({"mass": [0.25] * 4}, TypeError, "mass: expected an array .* got list"),
+        ({"position": np.array([0.0, 2.0, 1.0, 3.0])}, lipscope.InputError, "position"),
+    ],
+)
+def test_bad_masses_and_positions_are_named(layer, more, error, words):
+    with pytest.raises(error, match=words):
+        lipscope.meanfield(layer, np.ones((4, 12)), **more)
+
+
+@pytest.mark.parametrize("form", [list, np.array, tuple])
+def test_ids_may_be_in_memory(bert, tmp_path, form):
+    ids = [31, 32, 5, 31, 33, 6, 7, 31]
+    (tmp_path / "ids.txt").write_text(" ".join(map(str, ids)))
+    options = {"lengths": [3, 5], "samples": 1, "map": "block"}
+    stored, held = (lipscope.measure(bert, ids=given, **options) for given in (tmp_path / "ids.txt", form(ids)))
+    assert [r.lower for r in held] == [r.lower for r in stored]
+    assert [r.input["sha256"] for r in held] == [r.input["sha256"] for r in stored]
+    assert held[0].input["from"] == "ids" and held[0].input["name"] is None
 
 
 def test_search_gives_the_best_with_its_tokens(program):
@@ -198,6 +242,12 @@ def test_a_record_does_not_change_and_names_near_fields():
         (lambda: lipscope.measure(random="d=4,heads=1", input=np.zeros((2, 5))), lipscope.InputError, "5 features, the layer reads 4"),
         (lambda: lipscope.measure(random="d=4,heads=1", input=np.full((2, 4), np.nan)), ValueError, r"x: entry \[0, 0\] is nan"),
         (lambda: lipscope.measure(3), TypeError, "got int"),
+        (lambda: lipscope.measure(random="bert", ids=[]), ValueError, "ids: expected at least one"),
+        (lambda: lipscope.measure(random="bert", ids=[1.5]), TypeError, "ids: expected a whole number, got 1.5"),
+        (lambda: lipscope.measure(random="bert", ids=3), TypeError, "ids: expected a file or whole numbers, got 3"),
+        (lambda: lipscope.measure(random="bert", ids=[-1], length=1), ValueError, "ids: expected 0 or more, got -1"),
+        (lambda: lipscope.measure(random="bert", ids=[40000], length=1), lipscope.InputError, "id 40000 .number 0. is not in"),
+        (lambda: lipscope.measure(random="bert", ids=[4], text="t", length=1), lipscope.InputError, "text and ids are two"),
         (lambda: lipscope.search(random="d=4,heads=1", length=3), lipscope.InputError, "give radius"),
         (lambda: lipscope.measure(random="d=4,heads=1", lenght=3), TypeError, "lenght"),
     ],

@@ -13,6 +13,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import lipscope
+from conftest import hardest_values
 
 
 def with_spectrum(rows, cols, values, seed=0):
@@ -127,22 +128,26 @@ def test_token_norm_is_reached_by_unit_tokens():
     assert found.lower > max(np.linalg.norm(a.reshape(4, 6, 4, 5)[i, :, j, :], 2) for i in range(4) for j in range(4))
 
 
+def enclosures(values, steps, starts):
+    """lower and upper_whp at delta = 0.1 from as many starts, through functions of Python."""
+    functions = (lambda v: values * v, lambda u: values * u)
+    for seed in range(starts):
+        found = lipscope.spectral_norm(
+            functions, shape=(len(values),) * 2, delta=0.1, tolerance=0.0, max_steps=steps, seed=seed, threads=1
+        )
+        yield found.lower, found.upper_whp
+
+
 def test_enclosure_fails_no_more_often_than_delta_says():
-    # at delta = 0.1, through functions of Python, over many starts
-    values = np.concatenate([[1.0], np.linspace(0.9, 0.1, 29)])
-    a = np.diag(np.concatenate([values, np.zeros(600 - 30)]))[:, :600]
-    diagonal = np.diag(a).copy()
-    failures = sum(
-        found.upper_whp is not None and found.upper_whp < 1.0
-        for seed in range(300)
-        for found in [
-            lipscope.spectral_norm(
-                (lambda v: diagonal * v, lambda u: diagonal * u),
-                shape=(600, 600), delta=0.1, enclose=1.5, tolerance=1.0, seed=seed,
-            )
-        ]
-    )
-    assert failures <= 0.1 * 300
+    steps, starts = 10, 3000
+    lower, upper = next(enclosures(np.ones(520), steps, 1))
+    epsilon = 1 - (lower / upper) ** 2
+    wrong = sum(upper < 1 for _, upper in enclosures(hardest_values(steps, epsilon), steps, starts))
+    assert wrong <= 0.1 * starts
+    # the test can tell a true bound from a generous one: with half of epsilon the statement would be false
+    tighter = np.sqrt(1 - epsilon / 2)
+    wrong = sum(lower / tighter < 1 for lower, _ in enclosures(hardest_values(steps, epsilon / 2), steps, 500))
+    assert wrong > 0.1 * 500
 
 
 class Broken(Exception):
@@ -193,6 +198,9 @@ def test_what_a_function_raises_comes_out_unchanged():
         (lambda: lipscope.spectral_norm((lambda v: v * np.nan, lambda u: u), shape=(3, 3)), ValueError, "not finite"),
         (lambda: lipscope.spectral_norm(np.eye(3), enclose=0.5), ValueError, "enclose: .* got 0.5"),
         (lambda: lipscope.spectral_norm(np.eye(3), norm="1"), ValueError, "norm"),
+        (lambda: lipscope.spectral_norm(np.eye(3), seed=-1), ValueError, "seed: expected 0 or more, got -1"),
+        (lambda: lipscope.spectral_norm(np.eye(3), max_steps=0), ValueError, "max_steps: expected 1 or more, got 0"),
+        (lambda: lipscope.spectral_norm(None), TypeError, "op: expected an array, .* got None"),
         (lambda: lipscope.spectral_norm(np.eye(3), norm="token"), ValueError, "tokens"),
         (lambda: lipscope.spectral_norm(np.eye(600), delta=2.0), ValueError, "delta 2 is not between"),
         (lambda: lipscope.spectral_norm(np.eye(4), norm="token", tokens=3), ValueError, "3 tokens"),

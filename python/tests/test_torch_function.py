@@ -2,6 +2,11 @@
 
 import copy
 import math
+import signal
+import subprocess
+import sys
+import textwrap
+import time
 
 import numpy as np
 import pytest
@@ -11,6 +16,7 @@ nn, F = torch.nn, torch.nn.functional
 
 import lipscope  # noqa: E402
 import lipscope.torch as lt  # noqa: E402
+from conftest import hardest_values  # noqa: E402
 from lipscope.jacobian_record import LocalOptions, jacobian_record  # noqa: E402
 from lipscope.torch.jacobian import Jacobian  # noqa: E402
 
@@ -173,14 +179,9 @@ def test_larger_input_is_enclosed(dtype):
     assert exact <= found.upper_whp <= 1.05 * found.lower
 
 
-def hardest_values(steps, epsilon, unknowns=520):
-    """Singular values that hide the largest one, 1, best from so many steps (see tests/spectral)."""
-    theta = (2 * (torch.arange(1, unknowns) % steps) + 1) * math.pi / (2 * (2 * steps - 1))
-    return torch.cat([torch.ones(1), math.sqrt(1 - epsilon) * theta.double().cos()]).double()
-
-
 def enclosures(values, steps, starts):
     """lower and upper_whp at delta = 0.1 from as many starts, through products of torch."""
+    values = torch.from_numpy(values)
     x = torch.zeros(1, len(values), dtype=torch.float64)
     jacobian = Jacobian(lambda t: t * values, x)  # once: what differs from start to start is the seed
     for seed in range(starts):
@@ -193,7 +194,7 @@ def enclosures(values, steps, starts):
 
 def test_enclosure_fails_no_more_often_than_delta_allows():
     steps, starts = 10, 2000
-    lower, upper = next(enclosures(torch.ones(520).double(), steps, 1))
+    lower, upper = next(enclosures(np.ones(520), steps, 1))
     epsilon = 1 - (lower / upper) ** 2
     wrong = sum(upper < 1 for _, upper in enclosures(hardest_values(steps, epsilon), steps, starts))
     assert wrong <= 0.1 * starts
@@ -329,6 +330,7 @@ BAD = {
     "nan": (identity, torch.tensor([1.0, math.nan, math.inf]), r"x: 2 of its 3 numbers are not finite"),
     "empty": (identity, torch.ones(0, 3), r"x: shape \[0, 3\] holds no number"),
     "dtype": (nn.Linear(3, 2).double(), two, r"x: is f32, and f.weight is f64"),
+    "on meta": (identity, torch.ones(3, device="meta"), r"x: is on meta, where tensors have no numbers"),
     "device": (nn.Linear(3, 2, device="meta"), two, r"x: is on cpu, and f.weight is on meta"),
     "no function": (3, two, r"f: expected a function or a module, got int"),
     "tuple": (lambda x: (x, x), two, r"f: returns a tuple of 2 values and not one tensor; .*output=0"),
@@ -362,6 +364,7 @@ def test_bad_input_is_named(name):
         ({"norm": "token", "enclose": 1.1}, "enclose: 1.1 with norm 'token'"),
         ({"tolerance": -1.0}, "tolerance: -1.0"),
         ({"max_steps": 0}, "max_steps: 0; expected at least 1"),
+        ({"seed": -1}, "seed: -1; expected a whole number from 0 on"),
         ({"delta": 1.0}, "delta: 1.0; expected a probability"),
     ],
 )
@@ -381,6 +384,50 @@ def test_function_that_cannot_be_differentiated_twice_is_named():
     for f in (OnceOnly.apply, lambda x: x.sin() + OnceOnly.apply(x)):
         with pytest.raises(lipscope.RunError, match="f cannot be differentiated twice"):
             lt.local_constant(f, two)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["f32", "f64"])
+def test_without_an_enclosure_there_are_no_products_for_one(dtype):
+    """f32 is compared with f64 only where a number from above is asked for; in f64 there is nothing to compare."""
+    torch.manual_seed(1)
+    w = torch.randn(30, 30, dtype=dtype)
+    x = torch.randn(20, 30, dtype=dtype)
+    exact = dense_norm(lambda t: torch.tanh(t @ w.double()), x.double())
+    plain, enclosed = (lt.local_constant(lambda t: torch.tanh(t @ w), x, enclose=e) for e in (None, 1.2))
+    for found in (plain, enclosed):
+        assert found.lower == pytest.approx(exact, rel=1e-6) and found.status == "converged"
+    assert exact <= enclosed.upper_whp <= 1.2 * exact
+    assert plain.upper_whp is None if dtype == torch.float32 else plain.upper_whp >= exact
+
+
+def test_ctrl_c_ends_a_measurement_by_products_of_torch():
+    program = textwrap.dedent("""
+        import torch, lipscope.torch as lt
+        from lipscope.torch.jacobian import Jacobian
+        product, made = Jacobian.apply, 0
+        def counted(self, v):
+            global made
+            made += 1
+            if made == 20:
+                print("begins", flush=True)
+            return product(self, v)
+        Jacobian.apply = counted
+        torch.manual_seed(0)
+        w = torch.randn(200, 200) / 20
+        f = lambda x: torch.tanh(x @ w)
+        try:
+            lt.local_constant(f, torch.randn(100, 200), tolerance=0.0, max_steps=100_000)
+        except KeyboardInterrupt:
+            print("interrupted", lt.local_constant(f, torch.randn(1, 200)).status, flush=True)
+    """)
+    run = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert run.stdout.readline() == "begins\n"
+    run.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    said, _ = run.communicate(timeout=60)
+    assert said == "interrupted converged\n" and run.returncode == 0
+    # one second on an idle machine; tests run beside others
+    assert time.monotonic() - begin < 20
 
 
 def test_random_state_of_the_caller_is_left_alone():

@@ -4,6 +4,8 @@ import copy
 import json
 import os
 import subprocess
+import sys
+import textwrap
 
 import pytest
 
@@ -214,6 +216,41 @@ def test_autograd_agrees_with_the_kernels(name, dtype, tmp_path):
             for key, value in expected.items():
                 # an input from a pass in f32 differs by its rounding
                 assert got[key] == pytest.approx(value, rel=1e-5 if dtype == "f32" else 1e-6), (map_name, key)
+
+
+@pytest.mark.skipif("LIPSCOPE_PROGRAM" not in os.environ, reason="LIPSCOPE_PROGRAM names no program")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=["f32", "bf16", "f16"])
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama"])
+def test_models_in_memory_have_the_programs_numbers(name, dtype, tmp_path):
+    model = make(name).to(dtype)
+    model.save_pretrained(tmp_path)
+    for map_name, heads in (("attn", "each"), ("block", "all")):
+        expected = by_the_program(tmp_path, map_name, "f32", heads)
+        found = lt.audit(model, input_ids=IDS, maps=map_name, heads=heads)
+        assert {r.parameters["operator"] for r in found} == {"lipscope"}
+        assert {(r.layer, r.head): r.lower for r in found} == expected
+
+
+def test_weights_are_read_where_they_lie():
+    """A table of words of 400 MB, of which the measurement reads six rows."""
+    program = """
+        import resource, torch, transformers, lipscope.torch as lt
+        config = transformers.BertConfig(vocab_size=400_000, hidden_size=256, num_hidden_layers=1, num_attention_heads=2,
+                                         intermediate_size=64, max_position_embeddings=32)
+        small = transformers.BertModel(transformers.BertConfig(**{**config.to_dict(), "vocab_size": 100})).eval()
+        lt.audit(small, input_ids=torch.arange(6), layers=[0], heads="all")  # what any audit takes
+        with torch.device("meta"):
+            model = transformers.BertModel(config).eval()
+        model = model.to_empty(device="cpu")
+        for tensor in model.state_dict().values():
+            tensor.fill_(0.5) if tensor.is_floating_point() else tensor.zero_()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        (found,) = lt.audit(model, input_ids=torch.arange(6), layers=[0], heads="all")
+        assert found.parameters["operator"] == "lipscope"
+        print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 100
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "llama"])

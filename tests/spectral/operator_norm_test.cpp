@@ -56,6 +56,37 @@ TEST(MeasureNormOfOperator, FormsWhatIsSmallAndNothingThatIsTall) {
   EXPECT_NEAR(found.lower, 1.0, 1e-9);
 }
 
+TEST(MeasureNormOfOperator, StartsNearALikelyDirection) {
+  const Matrix a = matrix(300, 200);
+  const DenseOperator<double> in_f64(a);
+  const DenseOperator<float> in_f32(a.cast<float>());
+  MeasureOptions options{.dense_limit = 0};
+  const Measurement at_random[] = {measure_norm(in_f64, options),
+                                   measure_norm(in_f32, in_f64, options)};
+  options.likely = 5 * at_random[0].direction;
+  const Measurement near[] = {measure_norm(in_f64, options),
+                              measure_norm(in_f32, in_f64, options)};
+  for (const int i : {0, 1}) {
+    EXPECT_TRUE(near[i].converged);
+    EXPECT_NEAR(near[i].lower, 1.0, 1e-9);
+    EXPECT_LT(near[i].steps, at_random[i].steps);
+    EXPECT_FALSE(near[i].upper_whp.has_value());
+  }
+  // an enclosure rests on a random start, and begins there
+  options.enclose = 1.1;
+  MeasureOptions random = options;
+  random.likely = {};
+  EXPECT_EQ(measure_norm(in_f64, options).direction,
+            measure_norm(in_f64, random).direction);
+  expect_enclosed(a, measure_norm(in_f32, in_f64, options));
+  // a direction of no length is none
+  options.enclose = 0.0;
+  options.likely = Vector::Zero(200);
+  EXPECT_EQ(measure_norm(in_f64, options).direction, at_random[0].direction);
+  options.likely = Vector::Ones(199);
+  EXPECT_THROW(measure_norm(in_f64, options), std::invalid_argument);
+}
+
 TEST(MeasureNormOfOperator, KnowsNoSequences) {
   MeasureOptions options;
   options.sequences = 2;

@@ -46,7 +46,8 @@ def local_constant(
     Args:
         f: The function; a module must be in evaluation mode where the mode matters (dropout).
         x: A floating-point tensor of any shape.
-        enclose: If given, a factor above 1: go on until `upper_whp` ≤ enclose · `lower`.
+        enclose: If given, a factor above 1: go on until `upper_whp` ≤ enclose · `lower`. Without it `upper_whp`
+            is None where the search runs in f32 and J is not formed.
         norm: "2"; "inf", the largest entry; or "token", the longest token, of x [..., tokens, d].
         batch: The first axis of x counts independent inputs. There is one record for each, of f at
             x[i:i+1], whatever else is in the batch.
@@ -55,7 +56,7 @@ def local_constant(
         max_steps: Of each iteration.
         delta: The probability with which `upper_whp` may fail, over the random start.
         seed: Of the random start.
-        threads: Of C++'s own vector work, 0 for all cores; torch has its own setting.
+        threads: Of C++'s own vector work, 0 for one; torch has its own setting.
 
     Returns:
         A Record with `lower` ≤ ‖J‖ ≤ `upper_whp` (or None), `direction` (a unit tensor in f64, shaped like
@@ -197,6 +198,8 @@ def check_input(x: Any, name: str) -> None:
         )
     if x.numel() == 0:
         raise InputError(f"{name}: shape {shape_of(x)} holds no number")
+    if x.device.type == "meta":
+        raise InputError(f"{name}: is on meta, where tensors have no numbers")
     if x.layout != torch.strided:
         raise InputError(f"{name}: layout {x.layout}; expected a dense tensor")
     bad = int((~torch.isfinite(x.detach())).sum())

@@ -83,8 +83,7 @@ class Jacobian:
 
     @staticmethod
     def _tensor(v: npt.NDArray[Any], like: torch.Tensor) -> torch.Tensor:
-        # the array is C++'s, for the time of the call only: a graph must not keep it
-        return torch.from_numpy(np.array(v)).to(like.device).view(like.shape)
+        return torch.from_numpy(v).to(like.device).view(like.shape)  # v is a new array in every call
 
     @staticmethod
     def _array(t: torch.Tensor) -> npt.NDArray[Any]:

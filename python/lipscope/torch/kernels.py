@@ -1,21 +1,17 @@
 """lipscope's own kernels for the models that the program reads: BERT, GPT-2 and Llama.
 
-They prove a bound from above for larger inputs as well. The weights are handed over as a
-folder in memory (a tmpfs where there is one), for the time of one audit.
+They prove a bound from above for larger inputs as well. They read the weights where torch has them.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from lipscope.errors import InputError
+from lipscope import _core
 from lipscope.jacobian_record import LocalOptions
 from lipscope.records import Record, Records
 
@@ -66,44 +62,50 @@ def kernel_records(
     """The records of an audit, in its order. InputError for a model that the kernels refuse."""
     from lipscope.commands import measure
 
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    transformer = _core.transformer(_config(model), _arrays(model), weights)
     records: list[tuple[tuple[int, ...], Record]] = []
-    with tempfile.TemporaryDirectory(dir=memory) as folder:
-        model.save_pretrained(folder)  # type: ignore[operator]
-        for r, row in enumerate(rows):
-            ids = Path(folder, "ids.txt")
-            ids.write_text(" ".join(str(i) for i in row.tolist()))
-            for m, name in enumerate(maps):
-                found = measure(
-                    folder,
-                    ids=ids,
-                    lengths=lengths,
-                    samples=samples,
-                    offset=offset,
-                    map=name,
-                    heads=heads if name in ("attn", "core") else "all",
-                    layers="all" if name == "model" else layers,
-                    dtype=dtype,
-                    norm=options.norm,
-                    tolerance=options.tolerance,
-                    max_steps=options.max_steps,
-                    enclose=options.enclose,
-                    delta=options.delta,
-                    seed=options.seed,
-                    threads=options.threads,
-                    directions=True,
-                    progress=False,
-                )
-                for i, one in enumerate(found if isinstance(found, Records) else [found]):
-                    window = list(lengths).index(one.n) * samples + one.sample
-                    records.append(((r, window, m, i), _renamed(one, model, weights, r * samples + one.sample)))
+    for r, row in enumerate(rows):
+        for m, name in enumerate(maps):
+            found = measure(
+                transformer,
+                ids=row,
+                lengths=lengths,
+                samples=samples,
+                offset=offset,
+                map=name,
+                heads=heads if name in ("attn", "core") else "all",
+                layers="all" if name == "model" else layers,
+                dtype=dtype,
+                norm=options.norm,
+                tolerance=options.tolerance,
+                max_steps=options.max_steps,
+                enclose=options.enclose,
+                delta=options.delta,
+                seed=options.seed,
+                threads=options.threads,
+                progress=False,
+            )
+            for i, one in enumerate(found if isinstance(found, Records) else [found]):
+                window = list(lengths).index(one.n) * samples + one.sample
+                records.append(((r, window, m, i), _renamed(one, model, r * samples + one.sample)))
     return [record for _, record in sorted(records, key=lambda pair: pair[0])]
 
 
-def _renamed(record: Record, model: nn.Module, weights: str, sample: int) -> Record:
+def _config(model: nn.Module) -> str:
+    """What config.json would be."""
+    config: Any = model.config
+    return str(config.to_json_string())
+
+
+def _arrays(model: nn.Module) -> dict[str, torch.Tensor]:
+    """The tensors by their names; a copy is made of those that are not on the CPU row by row."""
+    tensors = model.state_dict().items()
+    return {name: tensor.cpu().contiguous() for name, tensor in tensors if tensor.is_floating_point()}
+
+
+def _renamed(record: Record, model: nn.Module, sample: int) -> Record:
     fields = record.to_dict()
-    fields["model"], fields["model_sha256"], fields["sample"] = type(model).__name__, weights, sample
-    fields["input"] = {**fields["input"], "name": None}
+    fields["model"], fields["sample"] = type(model).__name__, sample
     fields["parameters"] = {**(fields.get("parameters") or {}), "operator": "lipscope"}
     direction: Any = None if record.direction is None else torch.from_numpy(record.direction)
     return Record(fields, direction, record.x)
