@@ -1,0 +1,228 @@
+"""Lipschitz attention in place of the attention of an existing model: replace_attention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from lipscope.errors import InputError
+from lipscope.torch.rotary import RotaryL2SelfAttention
+from lipscope.torch.self_attention import (
+    CosineSelfAttention,
+    L2SelfAttention,
+    SelfAttention,
+    SigmoidSelfAttention,
+)
+
+_KINDS: dict[str, type[SelfAttention]] = {
+    "l2": L2SelfAttention,
+    "cosine": CosineSelfAttention,
+    "sigmoid": SigmoidSelfAttention,
+}
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """What replace_attention did. As text it says so, and what is lost."""
+
+    kind: str
+    weights: str
+    layers: dict[str, SelfAttention]
+    """The new modules, by the paths of the layers that they replaced."""
+
+    def __str__(self) -> str:
+        kept = "the query, value and output weights that were there"
+        return (
+            f"{len(self.layers)} attention layers are {self.kind} now: {', '.join(self.layers)}\n"
+            f"They begin with {kept if self.weights == 'kept' else 'new random weights'}, and are another function than "
+            "before.\nPretrained weights do not carry over: fine-tune the model before it is used."
+        )
+
+
+def replace_attention(model: nn.Module, kind: str = "l2", *, weights: str = "kept", **options: Any) -> Replaced:
+    """Replaces every attention layer of a model by one that has a Lipschitz constant.
+
+    Known are torch.nn.TransformerEncoder (and its layers alone), and GPT-2, BERT, ViT and Llama of transformers with
+    any head. If an attention layer of the model cannot be replaced, the error names it and the model is left as it was.
+
+    **Pretrained weights do not carry over.** The new layers compute another function, so that the model must learn
+    again; docs/python-lipschitz.md has figures of what fine-tuning recovers.
+
+    - Tied L2 attention has one matrix W_Q for queries and keys, and values x A_h W_V with A_h = W_Q W_Qᵀ/√k: W_K is
+      dropped. b_Q and b_K cancel in its distances. b_V and b_O shift the output, and b_V W_O + b_O is its only bias.
+      Cosine and sigmoid attention keep W_K; of the biases they keep b_O alone.
+    - Masks are the model's own: causal, padding, and given masks of four axes. The output at a token that is padding
+      is the bias.
+    - Rotary positions (Llama) turn the values as well: see :class:`RotaryL2SelfAttention`. Kind l2 alone has them.
+    - Grouped heads (Llama): each head has keys of its own, which are its queries, and begins with its group's values.
+    - Caches of keys and values are refused. ``config.use_cache`` becomes False; ``generate`` works without one.
+    - Attention weights are not recorded: ``output_attentions`` is refused, or (GPT-2) gives an empty tuple.
+
+    Args:
+        model: Changed in place.
+        kind: "l2", "contractive-l2", "cosine" or "sigmoid".
+        weights: What the new layers begin with: "kept", the model's own W_Q, W_V and W_O (and W_K where the kind has
+            one), or "new", random numbers.
+        options: Of the new modules, such as ``n`` of "contractive-l2" or ``tau`` of "cosine".
+
+    Returns:
+        The new modules by their paths; as text, what was done and what is lost.
+
+    Raises:
+        InputError: For a model without attention, or with attention that cannot be replaced: with its path, and the
+            setting that is in the way.
+    """
+    if not isinstance(model, nn.Module):
+        raise InputError(f"model: expected a torch.nn.Module, got {type(model).__name__}")
+    if kind not in _KINDS:
+        raise InputError(f"kind: {kind!r}; expected {', '.join(_KINDS)}")
+    if weights not in ("kept", "new"):
+        raise InputError(f"weights: {weights!r}; expected kept or new")
+    places = _places(model)
+    if not places:
+        raise InputError(
+            f"model: this {type(model).__name__} has no attention of a torch.nn.TransformerEncoder, nor of a GPT-2, BERT, "
+            "ViT or Llama of transformers"
+        )
+    made = {place.path: _made(place, kind, weights, options) for place in places}  # all, before one is put in
+    for place in places:
+        place.put(made[place.path])
+    if any(place.of_transformers for place in places):
+        from lipscope.torch.transformers_attention import settle
+
+        settle(model, {"kind": kind, "weights": weights, **options})
+    for module in model.modules():
+        if isinstance(module, nn.TransformerEncoder):
+            # in evaluation mode it would hand its layers a nested tensor in place of padding, for torch's own kernel
+            module.enable_nested_tensor = module.use_nested_tensor = False
+    return Replaced(kind, weights, made)
+
+
+@dataclass(frozen=True)
+class Place:
+    """An attention layer that can be replaced: its weights, [out, in] as in torch.nn.Linear, and how to put in a new one."""
+
+    path: str
+    heads: int
+    query: torch.Tensor
+    key: torch.Tensor
+    value: torch.Tensor
+    output: torch.Tensor
+    value_bias: torch.Tensor | None
+    output_bias: torch.Tensor | None
+    put: Callable[[SelfAttention], None]
+    dropout: float = 0.0
+    batch_first: bool = True
+    rotary: bool = False
+    of_transformers: bool = True
+
+
+def _made(place: Place, kind: str, weights: str, options: dict[str, Any]) -> SelfAttention:
+    of = _KINDS[kind]
+    if place.rotary and kind != "l2":
+        raise InputError(f"{place.path}: rotary positions, which kind {kind} does not have; kind l2 has")
+    width = place.query.shape[1]
+    for name in ("query", "key", "value"):
+        rows = getattr(place, name).shape[0]
+        if rows != width:
+            raise InputError(
+                f"{place.path}: head_dim {rows // place.heads}: {place.heads} heads make {rows} features, and tokens have {width}"
+            )
+    bias = _bias(place, kind)
+    module: SelfAttention = (RotaryL2SelfAttention if place.rotary else of)(
+        width,
+        place.heads,
+        dropout=place.dropout,
+        bias=bias is not None,
+        batch_first=place.batch_first,
+        device=place.query.device,
+        dtype=place.query.dtype,
+        **options,
+    )
+    if weights == "kept":
+        with torch.no_grad():
+            for name in ("query", "key", "value"):
+                own = getattr(module, f"{name[0]}_proj_weight", None)  # tied attention has no keys
+                if own is not None:
+                    own.copy_(getattr(place, name))
+            module.out_proj_weight.copy_(place.output)
+            if bias is not None and module.out_proj_bias is not None:
+                module.out_proj_bias.copy_(bias)
+    return module.train(True)
+
+
+def _bias(place: Place, kind: str) -> torch.Tensor | None:
+    """What biases add to the output. Rows of softmax weights sum to one, so that b_V arrives there as b_V W_O."""
+    if not kind.endswith("l2") or place.value_bias is None:
+        return place.output_bias
+    shift = place.output @ place.value_bias
+    return shift if place.output_bias is None else shift + place.output_bias
+
+
+def _places(model: nn.Module) -> list[Place]:
+    """All attention layers of the model. InputError for one that cannot be replaced."""
+    places: list[Place] = []
+    inside: list[str] = []  # paths whose parts have been dealt with
+    for path, module in model.named_modules():
+        if isinstance(module, SelfAttention) or any(path.startswith(p) for p in inside):
+            continue
+        place = None
+        if isinstance(module, nn.TransformerEncoderLayer):
+            if isinstance(module.self_attn, SelfAttention):
+                continue
+            place = _encoder_place(f"{path}.self_attn".lstrip("."), module)
+            inside.append(place.path)
+        elif type(module).__module__.startswith("transformers.models."):
+            from lipscope.torch.transformers_attention import place_of
+
+            place = place_of(model, path, module)
+            if place is not None:
+                inside.append(f"{path}.")
+        if place is not None:
+            places.append(place)
+        elif _is_attention(module):
+            raise InputError(
+                f"{path or 'model'}: {type(module).__name__} is not known here; known are torch.nn.TransformerEncoderLayer, "
+                "and GPT-2, BERT, ViT and Llama of transformers"
+            )
+    return places
+
+
+def _is_attention(module: nn.Module) -> bool:
+    named = "attention" in type(module).__name__.lower()
+    return named and next(module.parameters(recurse=False), None) is not None or isinstance(module, nn.MultiheadAttention)
+
+
+def _encoder_place(path: str, layer: nn.TransformerEncoderLayer) -> Place:
+    old = layer.self_attn
+    if not isinstance(old, nn.MultiheadAttention):
+        raise InputError(f"{path}: {type(old).__name__} is no torch.nn.MultiheadAttention")
+    if not old._qkv_same_embed_dim:
+        raise InputError(f"{path}: kdim {old.kdim} and vdim {old.vdim} differ from embed_dim {old.embed_dim}")
+    if old.bias_k is not None or old.bias_v is not None:
+        raise InputError(f"{path}: add_bias_kv adds a token that is no input")
+    if old.add_zero_attn:
+        raise InputError(f"{path}: add_zero_attn adds a token that is no input")
+    query, key, value = old.in_proj_weight.detach().chunk(3)
+
+    def put(new: SelfAttention) -> None:
+        layer.self_attn = new.train(old.training)  # type: ignore[assignment]
+
+    return Place(
+        path,
+        old.num_heads,
+        query,
+        key,
+        value,
+        old.out_proj.weight.detach(),
+        None if old.in_proj_bias is None else old.in_proj_bias.detach().chunk(3)[2],
+        None if old.out_proj.bias is None else old.out_proj.bias.detach(),
+        put,
+        dropout=old.dropout,
+        batch_first=old.batch_first,
+        of_transformers=False,
+    )
