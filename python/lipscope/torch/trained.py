@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from lipscope.errors import InputError
-from lipscope.torch.lipschitz_attention import ContractiveL2SelfAttention, L2SelfAttention
+from lipscope.torch.self_attention import L2SelfAttention
 from lipscope.torch.tensor_file import read_tensors, write_tensors, write_whole
 
 _MIXERS = ("dot", "l2", "contractive-l2")
