@@ -97,7 +97,8 @@ def test_gradients_reach_every_weight_and_the_state_comes_back():
     for name, p in model.named_parameters():
         assert p.grad is not None and p.grad.isfinite().all() and p.grad.abs().max() > 1e-8, name
     other = encoder()
-    lt.replace_attention(other, weights="new")
+    torch.manual_seed(5)
+    lt.replace_attention(other)
     assert not torch.equal(other(tokens()), model(tokens()))
     other.load_state_dict(model.state_dict())
     assert torch.equal(other(tokens()), model(tokens()))
@@ -191,3 +192,51 @@ def test_rotary_attention_is_its_formula_and_depends_on_differences_of_positions
     assert torch.allclose(y[0], expected, atol=1e-12)
     assert torch.allclose(y, module(x, positions=angles(range(7, 7 + n)), is_causal=True)[0], atol=1e-12)
     assert not torch.allclose(y, module(x, positions=angles(range(0, 2 * n, 2)), is_causal=True)[0], atol=1e-3)
+
+
+def test_rotary_attention_has_the_constant_of_l2_attention_and_values_that_are_not_turned_have_none():
+    module, _ = rotary_case()
+    n, k = 5, module.head_dim
+    positions = angles(range(n))
+    assert lt.proved_bound(module, n).upper == lt.proved_bound(plain_of(module), n).upper
+    for norm in ("2", "token"):
+        upper = lt.proved_bound(module, n, norm).upper
+        for scale in (0.3, 1.0, 3.0, 30.0):
+            x = scale * torch.randn(1, n, 2 * k, dtype=torch.float64)
+            assert lt.local_constant(lambda t: module(t, positions=positions)[0], x, norm=norm).lower <= upper
+    with pytest.raises(lipscope.InputError, match="RotaryL2SelfAttention has no bound in the inf-norm"):
+        lt.proved_bound(module, n, "inf")
+    with pytest.raises(lipscope.InputError, match="lipscope.Attention has no positions"):
+        module.to_attention()
+
+    # tokens that are turned onto almost the same place, far out: weights near uniform, values far apart
+    one = lt.RotaryL2SelfAttention(k, 1, dtype=torch.float64)
+    with torch.no_grad():
+        for p in one.parameters():
+            p.copy_(torch.eye(k))
+    cos, sin = angles(range(n))
+    upper = lt.proved_bound(one, n).upper
+
+    def values_not_turned(x):
+        y = turned(x, cos, sin)
+        weights = (-(y[:, :, None] - y[:, None]).square().sum(-1) / math.sqrt(k)).softmax(-1)
+        return weights @ x / math.sqrt(k)
+
+    for far, exceeds in ((1.0, False), (1e3, True), (1e6, True)):
+        place = far * torch.ones(1, 1, k, dtype=torch.float64)
+        y = place + torch.randn(1, n, k, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
+        x = turned(y, cos, -sin)
+        assert torch.allclose(turned(x, cos, sin), y)
+        assert lt.local_constant(lambda t: one(t, positions=(cos, sin))[0], x).lower <= upper
+        assert (lt.local_constant(values_not_turned, x).lower > 100 * upper) == exceeds
+
+
+def plain_of(module):
+    plain = lt.L2SelfAttention(module.embed_dim, module.num_heads, bias=True, dtype=torch.float64)
+    plain.load_state_dict(module.state_dict())
+    return plain
+
+
+def turned(z, cos, sin):
+    half = z.shape[-1] // 2
+    return z * cos + torch.cat([-z[..., half:], z[..., :half]], -1) * sin

@@ -12,6 +12,7 @@ from torch import nn
 from lipscope.errors import InputError
 from lipscope.torch.rotary import RotaryL2SelfAttention
 from lipscope.torch.self_attention import (
+    ContractiveL2SelfAttention,
     CosineSelfAttention,
     L2SelfAttention,
     SelfAttention,
@@ -20,9 +21,11 @@ from lipscope.torch.self_attention import (
 
 _KINDS: dict[str, type[SelfAttention]] = {
     "l2": L2SelfAttention,
+    "contractive-l2": ContractiveL2SelfAttention,
     "cosine": CosineSelfAttention,
     "sigmoid": SigmoidSelfAttention,
 }
+_NAMES = {"q": "q_proj", "k": "k_proj", "v": "v_proj", "o": "out_proj"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ def replace_attention(model: nn.Module, kind: str = "l2", *, weights: str = "new
         kind: "l2", "contractive-l2", "cosine" or "sigmoid".
         weights: What the new layers begin with: "new", random numbers, from which models learnt faster in our
             trials; or "kept", the model's own W_Q, W_V and W_O (and W_K where the kind has one).
-        options: Of the new modules, such as ``n`` of "contractive-l2" or ``tau`` of "cosine".
+        options: Of the new modules, such as ``length`` of "contractive-l2" or ``tau`` of "cosine".
 
     Returns:
         The new modules by their paths; as text, what was done and what is lost.
@@ -98,20 +101,19 @@ def replace_attention(model: nn.Module, kind: str = "l2", *, weights: str = "new
     for module in model.modules():
         if isinstance(module, nn.TransformerEncoder):
             # in evaluation mode it would hand its layers a nested tensor in place of padding, for torch's own kernel
-            module.enable_nested_tensor = module.use_nested_tensor = False
+            module.enable_nested_tensor = False
+            setattr(module, "use_nested_tensor", False)  # what torch 2 reads
     return Replaced(kind, weights, made)
 
 
 @dataclass(frozen=True)
 class Place:
-    """An attention layer that can be replaced: its weights, [out, in] as in torch.nn.Linear, and how to put in a new one."""
+    """An attention layer that can be replaced, and how to put in a new one. Weights are [out, in] as in torch.nn.Linear."""
 
     path: str
     heads: int
-    query: torch.Tensor
-    key: torch.Tensor
-    value: torch.Tensor
-    output: torch.Tensor
+    weights: dict[str, torch.Tensor]
+    """q, k, v and o."""
     value_bias: torch.Tensor | None
     output_bias: torch.Tensor | None
     put: Callable[[SelfAttention], None]
@@ -122,44 +124,43 @@ class Place:
 
 
 def _made(place: Place, kind: str, weights: str, options: dict[str, Any]) -> SelfAttention:
-    of = _KINDS[kind]
     if place.rotary and kind != "l2":
         raise InputError(f"{place.path}: rotary positions, which kind {kind} does not have; kind l2 has")
-    width = place.query.shape[1]
-    for name in ("query", "key", "value"):
-        rows = getattr(place, name).shape[0]
-        if rows != width:
+    width = place.weights["q"].shape[1]
+    for weight in (place.weights[name] for name in "qkv"):
+        if weight.shape[0] != width:
             raise InputError(
-                f"{place.path}: head_dim {rows // place.heads}: {place.heads} heads make {rows} features, and tokens have {width}"
+                f"{place.path}: head_dim {weight.shape[0] // place.heads}: {place.heads} heads make {weight.shape[0]} "
+                f"features, and tokens have {width}"
             )
     bias = _bias(place, kind)
-    module: SelfAttention = (RotaryL2SelfAttention if place.rotary else of)(
+    make: Any = RotaryL2SelfAttention if place.rotary else _KINDS[kind]
+    module: SelfAttention = make(
         width,
         place.heads,
         dropout=place.dropout,
         bias=bias is not None,
         batch_first=place.batch_first,
-        device=place.query.device,
-        dtype=place.query.dtype,
+        device=place.weights["q"].device,
+        dtype=place.weights["q"].dtype,
         **options,
     )
     if weights == "kept":
+        own = dict(module.named_parameters())  # tied attention has no keys
         with torch.no_grad():
-            for name in ("query", "key", "value"):
-                own = getattr(module, f"{name[0]}_proj_weight", None)  # tied attention has no keys
-                if own is not None:
-                    own.copy_(getattr(place, name))
-            module.out_proj_weight.copy_(place.output)
-            if bias is not None and module.out_proj_bias is not None:
-                module.out_proj_bias.copy_(bias)
-    return module.train(True)
+            for name, weight in place.weights.items():
+                if f"{_NAMES[name]}_weight" in own:
+                    own[f"{_NAMES[name]}_weight"].copy_(weight)
+            if bias is not None:
+                own["out_proj_bias"].copy_(bias)
+    return module
 
 
 def _bias(place: Place, kind: str) -> torch.Tensor | None:
     """What biases add to the output. Rows of softmax weights sum to one, so that b_V arrives there as b_V W_O."""
     if not kind.endswith("l2") or place.value_bias is None:
         return place.output_bias
-    shift = place.output @ place.value_bias
+    shift = place.weights["o"] @ place.value_bias
     return shift if place.output_bias is None else shift + place.output_bias
 
 
@@ -204,7 +205,7 @@ def _encoder_place(path: str, layer: nn.TransformerEncoderLayer) -> Place:
         raise InputError(f"{path}: add_bias_kv adds a token that is no input")
     if old.add_zero_attn:
         raise InputError(f"{path}: add_zero_attn adds a token that is no input")
-    query, key, value = old.in_proj_weight.detach().chunk(3)
+    q, k, v = old.in_proj_weight.detach().chunk(3)
 
     def put(new: SelfAttention) -> None:
         layer.self_attn = new.train(old.training)  # type: ignore[assignment]
@@ -212,10 +213,7 @@ def _encoder_place(path: str, layer: nn.TransformerEncoderLayer) -> Place:
     return Place(
         path,
         old.num_heads,
-        query,
-        key,
-        value,
-        old.out_proj.weight.detach(),
+        {"q": q, "k": k, "v": v, "o": old.out_proj.weight.detach()},
         None if old.in_proj_bias is None else old.in_proj_bias.detach().chunk(3)[2],
         None if old.out_proj.bias is None else old.out_proj.bias.detach(),
         put,

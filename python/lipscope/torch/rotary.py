@@ -6,7 +6,10 @@ from typing import Any
 
 import torch
 
+from lipscope.attention import Attention
+from lipscope.errors import InputError
 from lipscope.torch.attention import Output, l2_attention
+from lipscope.torch.bound import Constant, Inputs
 from lipscope.torch.self_attention import L2SelfAttention
 
 
@@ -44,6 +47,16 @@ class RotaryL2SelfAttention(L2SelfAttention):
         mixed, _ = l2_attention(q, q, dropout_p=self.dropout if self.training else 0.0, **masks)
         y = _turned(mixed, cos, -sin).transpose(1, 2).flatten(2) @ self._path()
         return y if self.out_proj_bias is None else y + self.out_proj_bias, None
+
+    def constant(self, over: Inputs) -> Constant:
+        """What :func:`lipscope.torch.lipschitz_bound` asks for: that of L2 attention."""
+        if over.norm == "inf":
+            raise over.refuse(self, "has no bound in the inf-norm; norm '2' and 'token' have one")
+        return super().constant(over)
+
+    def to_attention(self, mask: str = "none") -> Attention:
+        """Refused: lipscope.Attention has no positions."""
+        raise InputError("RotaryL2SelfAttention: lipscope.Attention has no positions")
 
 
 def _turned(z: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import torch
 from torch import nn
 
 from lipscope.errors import InputError
-from lipscope.torch.self_attention import L2SelfAttention
+from lipscope.torch.bound import Constant, Inputs, composed, constant_of, linear_constant, residual
+from lipscope.torch.self_attention import ContractiveL2SelfAttention, L2SelfAttention
 from lipscope.torch.tensor_file import read_tensors, write_tensors, write_whole
 
 _MIXERS = ("dot", "l2", "contractive-l2")
@@ -96,6 +98,11 @@ class TrainedModel(nn.Module):
         tokens: torch.Tensor = self.character_embedding(characters) + self.position_embedding(places)
         return tokens
 
+    def constant(self, over: Inputs) -> Constant:
+        """What :func:`lipscope.torch.lipschitz_bound` asks for: from the embedded characters to the logits."""
+        blocks = [(f"blocks.{i}", block) for i, block in enumerate(self.blocks)]
+        return composed(over, *blocks, ("last_norm", self.last_norm), ("head", self.head))
+
     def encode(self, text: str) -> torch.Tensor:
         """The numbers of the characters of a text."""
         unknown = next((c for c in text if c not in self._number), None)
@@ -168,9 +175,7 @@ class TrainedModel(nn.Module):
             assert isinstance(block, TrainedBlock)
             for name, place in block.places():
                 yield f"h.{i}.{name}", place
-        if self.norm == "pre":
-            yield "ln_f.weight", self.last_norm.weight
-            yield "ln_f.bias", self.last_norm.bias
+        yield from _norm_places("ln_f", self.last_norm)
         yield "lm_head.weight", self.head.weight.T
 
 
@@ -191,14 +196,14 @@ class TrainedBlock(nn.Module):
     ) -> None:
         super().__init__()
         self.norm_place = norm
-        self.scale = 1.0 if contraction is None else contraction
-        self.attention: nn.Module
+        self.attention: nn.MultiheadAttention | L2SelfAttention
         if mixer == "dot":
             self.attention = nn.MultiheadAttention(width, heads, bias=False, batch_first=True)
         elif mixer == "l2":
             self.attention = L2SelfAttention(width, heads)
         else:
-            self.attention = ContractiveL2SelfAttention(width, heads, n=context)
+            scale = 1.0 if contraction is None else contraction
+            self.attention = ContractiveL2SelfAttention(width, heads, contraction=scale, length=context)
         self.mlp = TrainedMlp(width, hidden, activation, contraction)
         self.norm_1, self.norm_2 = (
             nn.Identity() if norm == "none" else nn.LayerNorm(width, eps=1e-5) for _ in range(2)
@@ -218,11 +223,25 @@ class TrainedBlock(nn.Module):
         n = x.shape[1]
         later = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)
         y: torch.Tensor = self.attention(x, x, x, attn_mask=later, need_weights=False)[0]
-        return self.scale * y
+        return y
+
+    def constant(self, over: Inputs) -> Constant:
+        """What :func:`lipscope.torch.lipschitz_bound` asks for."""
+        over = replace(over, mask="causal")
+        first = self._constant_around(over, ("norm_1", self.norm_1), ("attention", self.attention))
+        second = self._constant_around(over.after(first), ("norm_2", self.norm_2), ("mlp", self.mlp))
+        return replace(second, value=first.value * second.value, by=f"block({first.by}, {second.by})")
+
+    def _constant_around(self, over: Inputs, norm: tuple[str, nn.Module], f: tuple[str, nn.Module]) -> Constant:
+        if self.norm_place == "pre":
+            return residual(over, composed(over, norm, f))
+        summed = residual(over, composed(over, f))
+        normed = composed(over.after(summed), norm)
+        return replace(normed, value=summed.value * normed.value, by=summed.by)
 
     def places(self) -> Iterator[tuple[str, torch.Tensor]]:
         """As TrainedModel._places."""
-        if isinstance(self.attention, nn.MultiheadAttention):
+        if not isinstance(self.attention, L2SelfAttention):
             yield "attn.qkv.weight", self.attention.in_proj_weight.T
             yield "attn.o.weight", self.attention.out_proj.weight.T
         else:
@@ -232,10 +251,14 @@ class TrainedBlock(nn.Module):
         for name, linear in (("up", self.mlp.up), ("down", self.mlp.down)):
             yield f"mlp.{name}.weight", linear.weight.T
             yield f"mlp.{name}.bias", linear.bias
-        if self.norm_place != "none":
-            for name, norm in (("ln_1", self.norm_1), ("ln_2", self.norm_2)):
-                yield f"{name}.weight", norm.weight
-                yield f"{name}.bias", norm.bias
+        yield from _norm_places("ln_1", self.norm_1)
+        yield from _norm_places("ln_2", self.norm_2)
+
+
+def _norm_places(name: str, norm: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    if isinstance(norm, nn.LayerNorm):
+        yield f"{name}.weight", norm.weight
+        yield f"{name}.bias", norm.bias
 
 
 class TrainedMlp(nn.Module):
@@ -253,13 +276,24 @@ class TrainedMlp(nn.Module):
         self.contraction = contraction
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        inner = self.activation(self.up(x))
-        weight = self.down.weight
-        if self.contraction is not None:
-            # rows of Linear.weight are columns of W: ‖Wᵀ‖_inf is the largest sum over one of them
-            sizes = [w.abs().sum(1).max() for w in (self.up.weight, weight)]
-            weight = weight * (self.contraction / (sizes[0] * self.slope * sizes[1]))
-        return nn.functional.linear(inner, weight, self.down.bias)
+        return nn.functional.linear(self.activation(self.up(x)), self._down_weight(), self.down.bias)
+
+    def _down_weight(self) -> torch.Tensor:
+        if self.contraction is None:
+            return self.down.weight
+        # rows of Linear.weight are columns of W: ‖Wᵀ‖_inf is the largest sum over one of them
+        up, down = (w.abs().sum(1).max() for w in (self.up.weight, self.down.weight))
+        scaled: torch.Tensor = self.down.weight * (self.contraction / (up * self.slope * down))
+        return scaled
+
+    def constant(self, over: Inputs) -> Constant:
+        """What :func:`lipscope.torch.lipschitz_bound` asks for."""
+        inner = composed(over, ("up", self.up), ("activation", self.activation))
+        if self.contraction is None:
+            outer = constant_of(self.down, over.after(inner).inside("down"))
+        else:
+            outer = linear_constant(self._down_weight(), self.down.bias, over.after(inner))
+        return replace(outer, value=inner.value * outer.value, by="mlp")
 
 
 def _windows(numbers: torch.Tensor, context: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
@@ -268,7 +302,8 @@ def _windows(numbers: torch.Tensor, context: int) -> Iterator[tuple[torch.Tensor
     whole = last // context
     if whole:
         read, follow = (numbers[i : i + whole * context].view(whole, context) for i in (0, 1))
-        yield from zip(read.split(_TOGETHER), follow.split(_TOGETHER))
+        for begin in range(0, whole, _TOGETHER):
+            yield read[begin : begin + _TOGETHER], follow[begin : begin + _TOGETHER]
     if last % context:
         yield numbers[None, whole * context : last], numbers[None, whole * context + 1 :]
 

@@ -12,6 +12,7 @@ from torch import nn
 from transformers.masking_utils import sdpa_mask
 
 from lipscope.errors import InputError
+from lipscope.torch.bound import Constant, Inputs, constant_of
 from lipscope.torch.replace import Place, replace_attention
 from lipscope.torch.rotary import RotaryL2SelfAttention
 from lipscope.torch.self_attention import SelfAttention
@@ -99,6 +100,10 @@ class TransformersAttention(nn.Module):
             "key_padding_mask": padding.expand(samples, n),
         }
 
+    def constant(self, over: Inputs) -> Constant:
+        """What :func:`lipscope.torch.lipschitz_bound` asks for."""
+        return constant_of(self.attention, over.inside("attention"))
+
 
 def from_pretrained(model_class: Any, folder: str | Path, **options: Any) -> Any:
     """A model whose attention was replaced, from where its ``save_pretrained`` wrote it.
@@ -108,18 +113,19 @@ def from_pretrained(model_class: Any, folder: str | Path, **options: Any) -> Any
     """
     if not isinstance(model_class, type) or not issubclass(model_class, transformers.PreTrainedModel):
         raise InputError(f"model_class: {model_class!r}; expected a model class of transformers, such as GPT2LMHeadModel")
-    config = options.get("config") or model_class.config_class.from_pretrained(folder)
-    how = getattr(config, "lipscope_attention", None)
-    if not isinstance(how, dict):
+    own: Any = model_class
+    found = getattr(options.get("config") or own.config_class.from_pretrained(folder), "lipscope_attention", None)
+    if not isinstance(found, dict):
         raise InputError(f"{folder}: config.json has no lipscope_attention; its attention was not replaced")
+    how: dict[str, Any] = found
 
-    class Replaced(model_class):  # type: ignore[misc, valid-type]
+    class Replaced(own):  # type: ignore[misc]
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
             replace_attention(self, **how)
 
     model = Replaced.from_pretrained(folder, **options)
-    model.__class__ = model_class  # which can be pickled
+    model.__class__ = own  # which can be pickled
     return model
 
 
@@ -157,14 +163,11 @@ def _gpt2(path: str, old: Any, put: Callable[[nn.Module], None]) -> Place:
     for setting, usual in (("scale_attn_weights", True), ("scale_attn_by_inverse_layer_idx", False)):
         if getattr(old, setting) != usual:
             raise InputError(f"{path}: {setting}={not usual} scales dot products; expected {usual}")
-    query, key, value = old.c_attn.weight.detach().T.chunk(3)  # Conv1D has [in, out]
+    q, k, v = old.c_attn.weight.detach().T.chunk(3)  # Conv1D has [in, out]
     return Place(
         path,
         old.num_heads,
-        query,
-        key,
-        value,
-        old.c_proj.weight.detach().T,
+        {"q": q, "k": k, "v": v, "o": old.c_proj.weight.detach().T},
         old.c_attn.bias.detach().chunk(3)[2],
         old.c_proj.bias.detach(),
         lambda new: put(TransformersAttention(new, causal=True, config=old.config, dropout=old.resid_dropout.p)),
@@ -184,7 +187,7 @@ def _bert(path: str, old: Any, put: Callable[[nn.Module], None]) -> Place:
     return Place(
         f"{path}.self",
         inner.num_attention_heads,
-        *(linear.weight.detach() for linear in (inner.query, inner.key, inner.value, dense)),
+        _weights(inner.query, inner.key, inner.value, dense),
         _bias(inner.value),
         _bias(dense),
         put_inside,
@@ -196,7 +199,7 @@ def _vit(path: str, old: Any, put: Callable[[nn.Module], None]) -> Place:
     return Place(
         path,
         old.num_attention_heads,
-        *(linear.weight.detach() for linear in (old.q_proj, old.k_proj, old.v_proj, old.o_proj)),
+        _weights(old.q_proj, old.k_proj, old.v_proj, old.o_proj),
         _bias(old.v_proj),
         _bias(old.o_proj),
         lambda new: put(TransformersAttention(new, causal=False, config=old.config)),
@@ -211,21 +214,28 @@ def _llama(path: str, old: Any, put: Callable[[nn.Module], None]) -> Place:
     width, groups = old.head_dim, old.num_key_value_groups
 
     def for_each_head(rows: torch.Tensor) -> torch.Tensor:
-        return rows.detach().unflatten(0, (-1, width)).repeat_interleave(groups, 0).flatten(0, 1)
+        of_a_head = rows.detach().reshape(-1, width, *rows.shape[1:])
+        return of_a_head.repeat_interleave(groups, 0).flatten(0, 1)
 
     return Place(
         path,
         old.config.num_attention_heads,
-        old.q_proj.weight.detach(),
-        for_each_head(old.k_proj.weight),
-        for_each_head(old.v_proj.weight),
-        old.o_proj.weight.detach(),
+        {
+            "q": old.q_proj.weight.detach(),
+            "k": for_each_head(old.k_proj.weight),
+            "v": for_each_head(old.v_proj.weight),
+            "o": old.o_proj.weight.detach(),
+        },
         None if old.v_proj.bias is None else for_each_head(old.v_proj.bias),
         _bias(old.o_proj),
         lambda new: put(TransformersAttention(new, causal=True, config=old.config)),
         dropout=old.attention_dropout,
         rotary=True,
     )
+
+
+def _weights(*linears: nn.Linear) -> dict[str, torch.Tensor]:
+    return {name: linear.weight.detach() for name, linear in zip("qkvo", linears)}
 
 
 def _bias(linear: nn.Linear) -> torch.Tensor | None:
