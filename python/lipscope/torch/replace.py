@@ -101,8 +101,7 @@ def replace_attention(model: nn.Module, kind: str = "l2", *, weights: str = "new
     for module in model.modules():
         if isinstance(module, nn.TransformerEncoder):
             # in evaluation mode it would hand its layers a nested tensor in place of padding, for torch's own kernel
-            module.enable_nested_tensor = False
-            setattr(module, "use_nested_tensor", False)  # what torch 2 reads
+            setattr(module, "use_nested_tensor", False)
     return Replaced(kind, weights, made)
 
 
