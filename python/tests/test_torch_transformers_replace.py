@@ -83,6 +83,17 @@ def test_layers_are_l2_attention_in_cpp(name):
         assert y.abs().max() > 0.1
 
 
+def test_what_follows_attention_in_bert_is_a_residual_and_a_norm():
+    model = make("bert")
+    lt.replace_attention(model)
+    block, seen = model.bert.encoder.layer[0].attention, []
+    block.self.register_forward_hook(lambda m, args, out: seen.append((args[0].detach(), out[0].detach())))
+    block.register_forward_hook(lambda m, args, out: seen.append(out[0].detach()))
+    model(input_ids=IDS)
+    (x, y), output = seen
+    assert torch.allclose(output, block.output.LayerNorm(x + y), atol=1e-12)
+
+
 def logits(model, ids, **more):
     with torch.no_grad():
         return model(input_ids=ids, **more).logits
@@ -130,6 +141,19 @@ def test_padding_is_seen_by_no_token(name, side):
     assert got.isfinite().all()
     kept = slice(3, None) if side == "left" else slice(N)
     assert torch.allclose(got[:, kept], logits(model, IDS), atol=1e-10)
+
+
+def test_padding_counts_in_no_kind_and_has_the_bias_as_its_output():
+    ids = torch.cat([IDS, torch.full((2, 3), 2)], 1)
+    mask = torch.cat([torch.ones_like(IDS), torch.zeros(2, 3, dtype=torch.long)], 1)
+    for kind in ("l2", "sigmoid"):  # sigmoid attention divides by the number of tokens
+        model = make("bert")
+        layer = new_layers(lt.replace_attention(model, kind, weights="kept"))[0]
+        seen = []
+        layer.register_forward_hook(lambda m, args, out: seen.append(out[0].detach()))
+        got = logits(model, ids, attention_mask=mask)
+        assert torch.allclose(got[:, :N], logits(model, IDS), atol=1e-10), kind
+        assert torch.equal(seen[0][:, N:], layer.out_proj_bias.detach().expand(2, 3, D)), kind
 
 
 def test_masks_of_four_axes_are_used_as_they_are():
