@@ -7,7 +7,8 @@ learns on for as many steps, and a model whose attention was replaced before the
 both together. All losses are in nats a byte on the last 10 % of the text, at fixed windows (and fixed masks).
 
     peers-venv/bin/python bench/peers/replace_attention.py TEXT --model gpt2
-    peers-venv/bin/python bench/peers/replace_attention.py TEXT --model bert --context 32 --lr 1e-3 --first-steps 1200 --steps 600
+    peers-venv/bin/python bench/peers/replace_attention.py TEXT --model bert --context 32 --lr 1e-3 \\
+      --first-steps 1200 --steps 600
 
 needs lipscope's Python package, installed or by PYTHONPATH=build/release/python, and transformers.
 """
@@ -29,8 +30,9 @@ def make(model, context):
     shape = dict(vocab_size=BYTES + 1, bos_token_id=0, eos_token_id=0)
     if model == "gpt2":
         config = transformers.GPT2Config(
-            **shape, n_positions=context, n_embd=64, n_layer=2, n_head=4, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0
-        )
+            **shape, n_positions=context, n_embd=64, n_layer=2, n_head=4, resid_pdrop=0.0, embd_pdrop=0.0,
+            attn_pdrop=0.0,
+        )  # fmt: skip
         return transformers.GPT2LMHeadModel(config)
     config = transformers.BertConfig(
         **shape, hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=256, pad_token_id=0,
@@ -100,10 +102,12 @@ def main():
     for weights in ("kept", "new"):
         replaced = copy.deepcopy(model)
         print(lipscope.torch.replace_attention(replaced, options.kind, weights=weights), flush=True)
-        learn(replaced, options.model, train, valid, options, options.steps, 2, f"{options.kind}, {weights} weights, on")
+        say = f"{options.kind}, {weights} weights, on"
+        learn(replaced, options.model, train, valid, options, options.steps, 2, say)
     learn(model, options.model, train, valid, options, options.steps, 2, "dot-product, on")
     lipscope.torch.replace_attention(fresh, options.kind, weights="new")
-    learn(fresh, options.model, train, valid, options, options.first_steps + options.steps, 1, f"{options.kind} from the first step")
+    say = f"{options.kind} from the first step"
+    learn(fresh, options.model, train, valid, options, options.first_steps + options.steps, 1, say)
     print(json.dumps({"seconds": round(time.time() - begin)}))
 
 

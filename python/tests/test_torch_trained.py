@@ -34,8 +34,8 @@ def text(tmp_path_factory):
 def folder(request, text, tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "run"
     lipscope.train(
-        text, out, layers=2, width=8, heads=2, context=CONTEXT, mlp_width=12, batch=4, steps=15, eval_every=15, measure=0,
-        lr=1e-2, warmup=1, threads=1, progress=False, **MODELS[request.param],
+        text, out, layers=2, width=8, heads=2, context=CONTEXT, mlp_width=12, batch=4, steps=15, eval_every=15,
+        measure=0, lr=1e-2, warmup=1, threads=1, progress=False, **MODELS[request.param],
     )  # fmt: skip
     other = {"contractive-l2": "silu", "l2 without norms": "gelu_new"}.get(request.param)
     if other:  # which eval knows and train does not
@@ -106,7 +106,9 @@ def test_texts_become_numbers_and_back(folder):
 
 def test_what_is_no_such_folder_is_refused_with_its_file(text, tmp_path):
     out = tmp_path / "run"
-    lipscope.train(text, out, layers=1, width=4, heads=1, context=4, steps=1, measure=0, model="l2", threads=1, progress=False)
+    shape = dict(layers=1, width=4, heads=1, context=4, model="l2")
+    lipscope.train(text, out, **shape, steps=1, measure=0, threads=1, progress=False)
+    tensors = (out / "model.safetensors").read_bytes()
     config = json.loads((out / "config.json").read_text())
 
     def refused(words, content=None, weights=None, **changes):
@@ -114,7 +116,7 @@ def test_what_is_no_such_folder_is_refused_with_its_file(text, tmp_path):
         (tmp_path / "bad").mkdir()
         changed = json.dumps({**config, **changes}) if content is None else content
         (tmp_path / "bad" / "config.json").write_text(changed)
-        (tmp_path / "bad" / "model.safetensors").write_bytes((out / "model.safetensors").read_bytes() if weights is None else weights)
+        (tmp_path / "bad" / "model.safetensors").write_bytes(tensors if weights is None else weights)
         with pytest.raises(lipscope.InputError, match=words):
             lt.TrainedModel.load(tmp_path / "bad")
 
@@ -130,6 +132,6 @@ def test_what_is_no_such_folder_is_refused_with_its_file(text, tmp_path):
     refused(r"model.safetensors: wpe.weight is \[4, 4\]; the model has \[5, 4\] there", context=5)
     refused("model.safetensors: no safetensors file", weights=b"")
     refused("model.safetensors: no safetensors file: a header of", weights=b"\xff" * 40)
-    refused("model.safetensors: no safetensors file: .* bytes for shape", weights=(out / "model.safetensors").read_bytes()[:-4])
+    refused("model.safetensors: no safetensors file: .* bytes for shape", weights=tensors[:-4])
     with pytest.raises(lipscope.InputError, match="config.json: No such file"):
         lt.TrainedModel.load(tmp_path / "nowhere")

@@ -18,9 +18,12 @@ SMALL = dict(
     max_position_embeddings=32, initializer_range=0.3, bos_token_id=0, eos_token_id=1, pad_token_id=2,
 )  # fmt: skip
 GPT2 = dict(
-    vocab_size=40, n_embd=D, n_layer=2, n_head=HEADS, n_positions=32, initializer_range=0.3, bos_token_id=0, eos_token_id=1
+    vocab_size=40, n_embd=D, n_layer=2, n_head=HEADS, n_positions=32, initializer_range=0.3, bos_token_id=0,
+    eos_token_id=1,
+)  # fmt: skip
+VIT = dict(
+    hidden_size=D, num_hidden_layers=2, num_attention_heads=HEADS, intermediate_size=24, image_size=8, patch_size=4
 )
-VIT = dict(hidden_size=D, num_hidden_layers=2, num_attention_heads=HEADS, intermediate_size=24, image_size=8, patch_size=4)
 IDS = torch.tensor([[5, 7, 30, 9, 3, 11], [8, 8, 21, 4, 6, 39]])
 N = IDS.shape[1]
 
@@ -116,7 +119,7 @@ def test_without_the_mask_interface_it_does_not_run(monkeypatch):
     lt.replace_attention(model)
     masks = transformers.AttentionMaskInterface._global_mapping
     monkeypatch.delitem(masks, "lipscope")
-    with pytest.raises(lipscope.InputError, match="this model is causal: transformers made no mask under the attn_impl"):
+    with pytest.raises(lipscope.InputError, match="this model is causal: transformers made no mask under the attn"):
         logits(model, IDS)
     monkeypatch.undo()
     logits(model, IDS)
@@ -161,10 +164,11 @@ def test_masks_of_four_axes_are_used_as_they_are():
     lt.replace_attention(model)
     window = torch.ones(N, N, dtype=torch.bool).tril().triu(-1)[None, None]
     a = logits(model, IDS, attention_mask=window)
-    b = logits(model, IDS, attention_mask=torch.zeros(1, 1, N, N).double().masked_fill(~window, torch.finfo(torch.float64).min))
+    added = torch.zeros(1, 1, N, N).double().masked_fill(~window, torch.finfo(torch.float64).min)
+    b = logits(model, IDS, attention_mask=added)
     assert torch.allclose(a, b, atol=1e-12) and not torch.allclose(a, logits(model, IDS), atol=1e-3)
     model.transformer.h[0].attn.config._attn_implementation = "lipscope"
-    with pytest.raises(lipscope.InputError, match=r"attention_mask: shape \[2, 4, 6, 6\] in a layer; expected \[2, 1, 6, 6\]"):
+    with pytest.raises(lipscope.InputError, match=r"shape \[2, 4, 6, 6\] in a layer; expected \[2, 1, 6, 6\]"):
         logits(model, IDS, attention_mask=window.expand(2, 4, N, N))
 
 
@@ -227,11 +231,12 @@ def test_what_cannot_be_replaced_is_named_and_nothing_is_changed():
     refused(make("gpt2", add_cross_attention=True), r"transformer.h.0.crossattention: add_cross_attention")
     refused(make("gpt2", scale_attn_by_inverse_layer_idx=True), "h.0.attn: scale_attn_by_inverse_layer_idx=True scales")
     refused(make("decoder", add_cross_attention=True), "layer.0.crossattention: add_cross_attention")
-    refused(make("llama", head_dim=8), "model.layers.0.self_attn: head_dim 8: 4 heads make 32 features, and tokens have 16")
+    refused(make("llama", head_dim=8), "layers.0.self_attn: head_dim 8: 4 heads make 32 features, and tokens have 16")
     refused(make("llama"), "layers.0.self_attn: rotary positions, which kind cosine does not have", kind="cosine")
     yarn = {"rope_type": "yarn", "factor": 4.0, "rope_theta": 1e4, "original_max_position_embeddings": 32}
     refused(make("llama", rope_parameters=yarn), "layers.0.self_attn: rope_type yarn stretches")
-    refused(t.DistilBertModel(t.DistilBertConfig(vocab_size=9, dim=8, n_layers=1, n_heads=2, hidden_dim=8)), "is not known here")
+    other = t.DistilBertConfig(vocab_size=9, dim=8, n_layers=1, n_heads=2, hidden_dim=8)
+    refused(t.DistilBertModel(other), "is not known here")
     with pytest.raises(lipscope.InputError, match="a GPT2Attention alone"):
         lt.replace_attention(make("gpt2").transformer.h[0].attn)
     with pytest.raises(lipscope.InputError, match="expected a model class of transformers"):
@@ -248,8 +253,9 @@ def test_a_kind_with_keys_in_bert():
     ((x, y),) = seen
     w = {name[0]: getattr(a.self, name).weight.detach().T for name in ("query", "key", "value")}
     cpp = lipscope.Attention(
-        kind="cosine", heads=HEADS, tau=3.0, o=a.output.dense.weight.detach().T, o_bias=a.output.dense.bias.detach(), **w
-    )
+        kind="cosine", heads=HEADS, tau=3.0, o=a.output.dense.weight.detach().T,
+        o_bias=a.output.dense.bias.detach(), **w,
+    )  # fmt: skip
     assert np.abs(y.numpy() - np.stack([cpp(one) for one in x])).max() < 1e-10
 
 

@@ -38,11 +38,12 @@ class Replaced:
     """The new modules, by the paths of the layers that they replaced."""
 
     def __str__(self) -> str:
-        kept = "the query, value and output weights that were there"
+        kept = self.weights == "kept"
+        begin = "the query, value and output weights that were there" if kept else "new random weights"
         return (
             f"{len(self.layers)} attention layers are {self.kind} now: {', '.join(self.layers)}\n"
-            f"They begin with {kept if self.weights == 'kept' else 'new random weights'}, and are another function than "
-            "before.\nPretrained weights do not carry over: fine-tune the model before it is used."
+            f"They begin with {begin}, and are another function than before.\n"
+            "Pretrained weights do not carry over: fine-tune the model before it is used."
         )
 
 
@@ -88,8 +89,8 @@ def replace_attention(model: nn.Module, kind: str = "l2", *, weights: str = "new
     places = _places(model)
     if not places:
         raise InputError(
-            f"model: this {type(model).__name__} has no attention of a torch.nn.TransformerEncoder, nor of a GPT-2, BERT, "
-            "ViT or Llama of transformers"
+            f"model: this {type(model).__name__} has no attention of a torch.nn.TransformerEncoder, nor of a GPT-2, "
+            "BERT, ViT or Llama of transformers"
         )
     made = {place.path: _made(place, kind, weights, options) for place in places}  # all, before one is put in
     for place in places:
@@ -107,7 +108,7 @@ def replace_attention(model: nn.Module, kind: str = "l2", *, weights: str = "new
 
 @dataclass(frozen=True)
 class Place:
-    """An attention layer that can be replaced, and how to put in a new one. Weights are [out, in] as in torch.nn.Linear."""
+    """An attention layer that can be replaced, its weights as torch.nn.Linear has them, and how to put in a new one."""
 
     path: str
     heads: int
@@ -184,8 +185,8 @@ def _places(model: nn.Module) -> list[Place]:
         named = isinstance(module, nn.MultiheadAttention) or "attention" in type(module).__name__.lower()
         if named and any(True for _ in module.parameters()) and not any(_one_holds_the_other(path, k) for k in known):
             raise InputError(
-                f"{path or 'model'}: {type(module).__name__} is not known here; known are torch.nn.TransformerEncoderLayer, "
-                "and GPT-2, BERT, ViT and Llama of transformers"
+                f"{path or 'model'}: {type(module).__name__} is not known here; known are "
+                "torch.nn.TransformerEncoderLayer, and GPT-2, BERT, ViT and Llama of transformers"
             )
     return places
 

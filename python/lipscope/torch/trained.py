@@ -55,7 +55,9 @@ class TrainedModel(nn.Module):
         self.context = read.count("context")
         contraction = config.get("contraction")
         if contraction is not None and (mixer != "contractive-l2" or self.norm != "none"):
-            raise InputError(f"{where}: contraction: with {mixer} and norm {self.norm}; expected contractive-l2 without norms")
+            raise InputError(
+                f"{where}: contraction: with {mixer} and norm {self.norm}; expected contractive-l2 without norms"
+            )
         if contraction is not None and not (isinstance(contraction, float) and 0.0 < contraction < 1.0):
             raise InputError(f"{where}: contraction: {contraction!r} is not between 0 and 1")
         characters = config.get("characters")
@@ -83,9 +85,10 @@ class TrainedModel(nn.Module):
         self.head = nn.Linear(width, len(characters), bias=False)
 
     def forward(self, characters: torch.Tensor) -> torch.Tensor:
-        """The logits of what follows each character: numbers [batch, n], n up to the context → [batch, n, characters]."""
+        """The logits of what follows each character: numbers [batch, n], n up to the context → [batch, n, V]."""
         if characters.dim() != 2 or characters.shape[1] > self.context:
-            raise InputError(f"characters: shape {list(characters.shape)}; expected [batch, n], n at most {self.context}")
+            shape = list(characters.shape)
+            raise InputError(f"characters: shape {shape}; expected [batch, n], n at most {self.context}")
         x = self.embedded(characters)
         for block in self.blocks:
             x = block(x)

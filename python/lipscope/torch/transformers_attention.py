@@ -23,7 +23,7 @@ _NAME = "lipscope"
 
 
 def _not_replaced(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
-    raise InputError(f"attn_implementation: {_NAME} is that of replaced layers, and this {type(module).__name__} is none")
+    raise InputError(f"attn_implementation: {_NAME} is for replaced layers, and this {type(module).__name__} is none")
 
 
 def _whole_mask(**request: Any) -> torch.Tensor | None:
@@ -57,7 +57,8 @@ class TransformersAttention(nn.Module):
     ) -> tuple[torch.Tensor, None]:
         if past_key_values is not None:
             raise InputError(
-                "past_key_values: replaced attention has no cache of keys and values; call the model with use_cache=False"
+                "past_key_values: replaced attention has no cache of keys and values; call the model with "
+                "use_cache=False"
             )
         if encoder_hidden_states is not None:
             raise InputError("encoder_hidden_states: replaced attention is attention of a sequence to itself")
@@ -112,7 +113,7 @@ def from_pretrained(model_class: Any, folder: str | Path, **options: Any) -> Any
     replaced one as unexpected. ``options`` are those of ``from_pretrained``.
     """
     if not isinstance(model_class, type) or not issubclass(model_class, transformers.PreTrainedModel):
-        raise InputError(f"model_class: {model_class!r}; expected a model class of transformers, such as GPT2LMHeadModel")
+        raise InputError(f"model_class: {model_class!r}; expected a model class of transformers (GPT2LMHeadModel, …)")
     own: Any = model_class
     found = getattr(options.get("config") or own.config_class.from_pretrained(folder), "lipscope_attention", None)
     if not isinstance(found, dict):
