@@ -1,4 +1,4 @@
-"""Files of named f32 tensors in the safetensors format: 8 bytes with the length of a header, the header, the numbers."""
+"""Files of named f32 tensors, as safetensors has them: the length of a header in 8 bytes, the header, the numbers."""
 
 from __future__ import annotations
 
