@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from lipscope.errors import InputError
+from lipscope.torch.self_attention import SelfAttention
 
 Forward = Callable[..., Any]
 
@@ -151,7 +152,7 @@ def _is_attention(module: nn.Module, attention: type[nn.Module] | None) -> bool:
     if isinstance(module, (nn.ModuleList, nn.Sequential)) or not list(module.parameters()):
         return False
     return isinstance(module, nn.MultiheadAttention) or "attention" in type(module).__name__.lower() and any(
-        is_linear(part) for part in module.modules()
+        is_linear(part) or isinstance(part, SelfAttention) for part in module.modules()
     ) and not any(isinstance(part, nn.ModuleList) for part in module.modules())
 
 
