@@ -9,7 +9,6 @@
 
 #include "arrays.h"
 #include "bindings.h"
-#include "layer.h"
 #include "lipscope/attention/l2.h"
 #include "lipscope/audit/source.h"
 #include "lipscope/core/errors.h"
@@ -18,6 +17,7 @@
 #include "lipscope/theory/magnitude.h"
 #include "lipscope/theory/norms.h"
 #include "lipscope/theory/ramapuram24.h"
+#include "weights.h"
 
 namespace lipscope::python {
 namespace {
