@@ -24,8 +24,6 @@ std::optional<Certificate> named(const std::string& which) {
   return std::nullopt;
 }
 
-bool reads_radius(const Selection& s) { return kind_bounds(s.kind).over_ball; }
-
 // Whether something is proved in the selected norm: in the 2-norm for all maps,
 // in the token norm for attention alone.
 bool speaks_of_norm(const Selection& s) {
@@ -48,14 +46,16 @@ Certificates::Certificates(const Subject& subject, const Selection& selection,
         "--certificate {}: expected auto, none, split, pairs, covariances or "
         "all",
         which));
-  const bool rope = subject.model && subject.model->config.rope_theta;
-  if (!kind_bounds(selection.kind).at_input || rope ||
-      selection.norm != Norm::two)
+  if (selection.norm != Norm::two)
     throw InputError(fmt::format(
-        "--certificate {}: there is none for kind {}, norm {}{}; it is for "
-        "dot-product attention without rotary positions, in the 2-norm",
-        which, selection.kind_name, name_of(selection.norm),
-        rope ? " and rotary positions" : ""));
+        "--certificate {}: there is none in the norm {}; it is for the 2-norm",
+        which, name_of(selection.norm)));
+  const bool rope = subject.model && subject.model->config.rope_theta;
+  if (which == "covariances" && (selection.kind != Kind::dot || rope))
+    throw InputError(fmt::format(
+        "--certificate {}: there is none for kind {}{}; it is for dot-product "
+        "attention without rotary positions (split and pairs are for all)",
+        which, selection.kind_name, rope ? " with rotary positions" : ""));
 }
 
 bool Certificates::whole_model(const Part& part) const {
@@ -75,7 +75,7 @@ Certificates::Found Certificates::found_at(const LayerCertificates& made,
   }
   std::vector<std::optional<Certificate>> asked = {
       named(which_) ? named(which_) : made.usual(x.rows())};
-  if (which_ == "all" && made.offers(Certificate::split_paths))
+  if (which_ == "all")
     asked.assign(std::begin(every), std::end(every));
   Found found;
   for (const std::optional<Certificate>& one : asked) {
@@ -92,12 +92,6 @@ std::vector<Certificates::Found> Certificates::of_layer(const Part& part,
   const LayerCertificates& made = maps_.certificates(part);
   const Index n = x.rows() / count;
   std::vector<Found> found(count);
-  const bool attention =
-      selection_.map == MapName::attn || selection_.map == MapName::core;
-  if (attention && !reads_radius(selection_)) {
-    found.assign(count, found_at(made, x.topRows(n)));  // for all the same
-    return found;
-  }
   parallel_for(count, threads_, [&](Index i) {
     found[i] = found_at(made, x.middleRows(i * n, n));
   });

@@ -158,7 +158,6 @@ constexpr KindBounds table[] = {
      .over_ball = true,
      .rope = true,
      .token = true,
-     .at_input = true,
      .add = add_dot},
     {.kind = Kind::l2, .token = true, .inf = true, .add = add_l2},
     {.kind = Kind::l2_untied},

@@ -36,8 +36,6 @@ struct KindBounds {
   bool rope = false;   ///< also where q and k are rotated by position
   bool token = false;  ///< also in the token norm
   bool inf = false;    ///< also in the inf-norm
-  /// At an input, theory/certificates.h, without rotary positions.
-  bool at_input = false;
   /// Adds the bounds for the setting; null: nothing is proved.
   void (*add)(const LayerHeads& layer, const BoundSetting& setting,
               std::vector<Bound>& out) = nullptr;

@@ -142,14 +142,24 @@ LocalCertificates& LocalCertificates::operator=(LocalCertificates&&) noexcept =
 std::string name_of(Certificate which) { return statement_of(which).name; }
 
 bool LocalCertificates::offers(Certificate which) const {
-  return !made_->layer.biased || which == Certificate::covariances ||
-         which == Certificate::split_paths || which == Certificate::token_pairs;
+  const LayerParts& l = made_->layer;
+  if (which == Certificate::split_paths || which == Certificate::token_pairs)
+    return true;
+  return l.plain && (!l.biased || which == Certificate::covariances);
+}
+
+Certificate LocalCertificates::usual(Index n) const {
+  constexpr Index few = 64;
+  const LayerParts& l = made_->layer;
+  return l.plain && l.heads == 1 && n <= few ? Certificate::token_pairs
+                                             : Certificate::split_paths;
 }
 
 Bound LocalCertificates::at(const Matrix& x, Certificate which) const {
-  require(offers(which), "certificate: {} is not proved with a query bias",
-          name_of(which));
   const LayerParts& layer = made_->layer;
+  require(offers(which), "certificate: {} is not proved {}", name_of(which),
+          layer.plain ? "with a query bias"
+                      : "for other kinds than dot, nor for rotary positions");
   const LayerAt here = layer_at(layer, x);
   Magnitude value = 0.0;
   if (which == Certificate::split_paths)

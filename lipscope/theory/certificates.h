@@ -9,38 +9,46 @@ namespace lipscope {
 
 /// Ways to bound ‖J(X)‖₂ from above at a given X.
 enum class Certificate {
-  castin24_ball,  ///< over the ball that holds X; no query bias
-  castin24_data,  ///< from the diameter of X; no query bias
-  yudin25_local,  ///< from the attention weights; no query bias
-  covariances,    ///< covariances and column sums
-  split_paths,    ///< the default for layers: as cheap as measuring
-  token_pairs     ///< norms between all pairs; for one head, few tokens
+  castin24_ball,  ///< over the ball that holds X; dot-product, no query bias
+  castin24_data,  ///< from the diameter of X; dot-product, no query bias
+  yudin25_local,  ///< from attention weights; dot-product, no query bias
+  covariances,    ///< covariances and column sums; dot-product
+  split_paths,    ///< any kind; the default for layers
+  token_pairs     ///< any kind; norms between all pairs, for few tokens
 };
 
 std::string name_of(Certificate which);
 
-/// Bounds from above on the Jacobian of a dot-product layer at given inputs.
-/// What depends on the weights alone is made once, so that many inputs are
+/// Bounds from above on the Jacobian of a layer at given inputs: any kind, mask
+/// and grouping of heads, with or without rotary positions. What depends on the weights alone is made once, so that many inputs are
 /// cheap.
 ///
 /// Several heads: castin24, yudin25 and covariances are made for each head and
 /// added up as in bounds.h. split_paths and token_pairs bound the whole layer.
 ///
-/// token_pairs costs n² norms of matrices [d×e] for several heads (seconds at
-/// n = 32, d = 384), and for one about as much as measuring.
+/// split_paths is as cheap as measuring for dot-product and sigmoid attention;
+/// where the keys of a token have a slope of their own (rotary positions, L2,
+/// cosine) it makes a product [n×H·k]·[H·k×H·k] for every token.
+/// token_pairs costs n² norms of matrices [d×e] (seconds at n = 32, d = 384),
+/// and for one dot-product head about as much as measuring.
 class LocalCertificates {
  public:
   /// The options as for the map that is measured: mask, heads, projection,
-  /// threads. Dot-product attention and one sequence only.
+  /// threads. One sequence only, of tokens without masses.
   LocalCertificates(const AttentionWeights& weights,
                     const AttentionOptions& options);
   ~LocalCertificates();
   LocalCertificates(LocalCertificates&&) noexcept;
   LocalCertificates& operator=(LocalCertificates&&) noexcept;
 
-  /// Whether it is proved for this layer: with a query bias castin24 and
-  /// yudin25 are not.
+  /// Whether it is proved for this layer: split_paths and token_pairs always;
+  /// covariances for dot-product attention without rotary positions, and
+  /// castin24 and yudin25 there without a query bias.
   bool offers(Certificate which) const;
+
+  /// token_pairs for one dot-product head without rotary positions and up to 64
+  /// tokens, otherwise split_paths.
+  Certificate usual(Index n) const;
 
   /// Throws std::invalid_argument if it is not offered.
   Bound at(const Matrix& x, Certificate which) const;

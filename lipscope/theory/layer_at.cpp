@@ -1,29 +1,81 @@
 #include "lipscope/theory/layer_at.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "lipscope/attention/head_weights.h"
+#include "lipscope/attention/kinds.h"
 #include "lipscope/attention/softmax.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/gemm.h"
+#include "lipscope/core/parallel.h"
 #include "lipscope/core/rounding.h"
-#include "lipscope/theory/bounds.h"
-#include "lipscope/theory/head_norms.h"
 
 namespace lipscope {
+namespace {
+
+// σ(t) and σ'(t) of the visible scores s + shift; 1 − σ would cancel
+void weigh_by_sigmoid(Matrix& s, Matrix& slope, Mask mask, double shift) {
+  slope = Matrix::Zero(s.rows(), s.cols());
+  for (Index i = 0; i < s.rows(); ++i)
+    for (Index j = 0; j < s.cols(); ++j) {
+      if (j >= visible(mask, i, s.cols())) {
+        s(i, j) = 0.0;
+        continue;
+      }
+      const double t = s(i, j) + shift, small = std::exp(-std::abs(t));
+      s(i, j) = (t >= 0.0 ? 1.0 : small) / (1.0 + small);
+      slope(i, j) = small / ((1.0 + small) * (1.0 + small));
+    }
+}
+
+// turned by position, then made into features; `raw` is rotated in place
+HeadFeatures<double> features_of(const LayerParts& l, const LayerAt& at,
+                                 HeadFeatures<double>& raw) {
+  if (at.rope) at.rope->rotate(raw);
+  const KindFeatures<double>& features = kind_of(l.options.kind).f64;
+  return features.make ? features.make(raw, l.options) : raw;
+}
+
+// the projections at.q, at.k and at.v to features
+void make_features(const LayerParts& l, LayerAt& at) {
+  const Index n = at.x.rows();
+  const bool bent = kind_of(l.options.kind).f64.make != nullptr;
+  if (l.options.rope_theta) at.rope.emplace(n, l.k, *l.options.rope_theta);
+  Matrix q, k, v;
+  for (Index h = 0; h < l.heads; ++h) {
+    HeadFeatures<double> raw{.q = at.q.middleCols(h * l.k, l.k),
+                             .k = at.k.middleCols(h * l.k, l.k),
+                             .v = at.v.middleCols(h * l.w, l.w)};
+    HeadFeatures<double> made = features_of(l, at, raw);
+    const Index width = made.q.cols();
+    q.conservativeResize(n, l.heads * width);
+    k.conservativeResize(n, l.heads * width);
+    v.conservativeResize(n, l.heads * l.w);
+    q.middleCols(h * width, width) = made.q;
+    k.middleCols(h * width, width) = made.k;
+    v.middleCols(h * l.w, l.w) = made.v;
+    if (bent) at.bent.push_back({std::move(raw), std::move(made)});
+  }
+  at.q = std::move(q);
+  at.k = std::move(k);
+  at.v = std::move(v);
+}
+
+}  // namespace
 
 LayerParts layer_parts(const AttentionWeights& weights,
                        const AttentionOptions& options) {
-  require(kind_bounds(options.kind).at_input,
-          "certificate: {} attention has no local certificates",
-          name_of(options.kind));
-  require(!options.rope_theta,
-          "certificate: none is proved for rotary positions");
   require(options.log_mass.size() == 0 && options.seen.empty(),
           "certificate: none is proved for tokens with masses");
   require(options.sequences == 1, "certificate: {} sequences, it takes one",
           options.sequences);
   require_sound(weights, options.kind);
+  const AttentionKind& kind = kind_of(options.kind);
+  if (options.rope_theta)
+    require_rotatable(*options.rope_theta, weights.query_width(),
+                      options.kind);
   const std::vector<Index> chosen = chosen_heads(weights, options.heads);
 
   LayerParts l;
@@ -33,21 +85,32 @@ LayerParts layer_parts(const AttentionWeights& weights,
   l.projected = options.project && weights.output.size() > 0;
   l.mask = options.mask;
   l.threads = options.threads;
+  l.options = options;
+  l.plain = kind.shares() && !kind.f64.make && !options.rope_theta;
   const Index d = weights.features();
   l.query.resize(d, l.heads * l.k);
   l.key.resize(d, l.heads * l.k);
   l.value.resize(d, l.heads * l.w);
   l.query_bias.resize(l.heads * l.k);
   l.key_bias.resize(l.heads * l.k);
+  if (!kind.adds_value_bias_last()) l.value_bias.resize(l.heads * l.w);
   if (l.projected) l.output.resize(l.heads * l.w, weights.output.cols());
-  const double root = std::sqrt(static_cast<double>(l.k));
+  const double root =
+      kind.query_over_root ? std::sqrt(static_cast<double>(l.k)) : 1.0;
+  const Matrix values =
+      kind.value_weights ? kind.value_weights(weights) : Matrix();
   for (Index s = 0; s < l.heads; ++s) {
     const HeadWeights h = head(weights, chosen[s]);
     l.query.middleCols(s * l.k, l.k) = h.query / root;
     l.key.middleCols(s * l.k, l.k) = h.key;
-    l.value.middleCols(s * l.w, l.w) = h.value;
+    if (kind.value_weights)
+      l.value.middleCols(s * l.w, l.w) = values.middleCols(chosen[s] * l.w, l.w);
+    else
+      l.value.middleCols(s * l.w, l.w) = h.value;
     l.query_bias.segment(s * l.k, l.k) = h.query_bias / root;
-    l.key_bias.segment(s * l.k, l.k) = h.key_bias;
+    l.key_bias.segment(s * l.k, l.k) = kind.tied ? h.query_bias : h.key_bias;
+    if (l.value_bias.size() > 0)
+      l.value_bias.segment(s * l.w, l.w) = h.value_bias;
     if (l.projected) l.output.middleRows(s * l.w, l.w) = h.output;
     l.biased = l.biased || (h.key * h.query_bias).squaredNorm() > 0.0;
   }
@@ -67,16 +130,46 @@ LayerAt layer_at(const LayerParts& l, const Matrix& x) {
   at.v = product(as_is(x), as_is(l.value), l.threads);
   at.q.rowwise() += l.query_bias.transpose();
   at.k.rowwise() += l.key_bias.transpose();
+  if (l.value_bias.size() > 0) at.v.rowwise() += l.value_bias.transpose();
+  if (!l.plain) make_features(l, at);
+  const Index width = at.q.cols() / l.heads;
+  const auto shift = kind_of(l.options.kind).sigmoid_shift;
   double largest = 0.0;
   for (Index h = 0; h < l.heads; ++h) {
-    Matrix s = at.q.middleCols(h * l.k, l.k) *
-               at.k.middleCols(h * l.k, l.k).transpose();
+    const auto q = at.q.middleCols(h * width, width);
+    const auto k = at.k.middleCols(h * width, width);
+    Matrix s = q * k.transpose();
     largest = std::max(largest, s.cwiseAbs().maxCoeff());
-    at.p.push_back(softmax_rows(std::move(s), l.mask));
+    if (!at.bent.empty())
+      largest = std::max(largest, q.rowwise().norm().maxCoeff() *
+                                      k.rowwise().norm().maxCoeff());
+    if (shift) {
+      weigh_by_sigmoid(s, at.unshared_slope.emplace_back(), l.mask,
+                       shift(x.rows()));
+      at.p.push_back(std::move(s));
+    } else {
+      at.p.push_back(softmax_rows(std::move(s), l.mask));
+    }
   }
   at.allowance =
       1e-9 + 64 * unit_roundoff * (static_cast<double>(x.cols()) + largest);
   return at;
+}
+
+Matrix head_means(const LayerParts& l, const LayerAt& at, const Matrix& x) {
+  const Index n = x.rows(), width = x.cols() / l.heads;
+  Matrix out(n, x.cols());
+  parallel_for(l.heads, l.threads, [&](Index h) {
+    gemm(as_is(at.p[h]), as_is(view(x, {0, h * width, n, width})),
+         view(out, {0, h * width, n, width}));
+  });
+  return out;
+}
+
+Matrix centres(const LayerParts& l, const LayerAt& at) {
+  return at.unshared_slope.empty() ? head_means(l, at, at.v)
+                                   : Matrix(Matrix::Zero(at.v.rows(),
+                                                         at.v.cols()));
 }
 
 }  // namespace lipscope

@@ -1,13 +1,15 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "lipscope/attention/multi_head.h"
 
 namespace lipscope {
 
-/// The chosen heads of a dot-product layer side by side, and what its local
-/// certificates take of the weights alone: made once, used at many inputs.
+/// The chosen heads of a layer side by side, and what its local certificates
+/// take of the weights alone: made once, used at many inputs. Key and value
+/// heads that several query heads share are repeated.
 struct LayerParts {
   Index heads = 0, k = 0, w = 0;
   bool projected = false;
@@ -16,22 +18,57 @@ struct LayerParts {
   Matrix query, key, value;  ///< [d×H·k], [d×H·k], [d×H·w]; query with 1/√k
   Matrix output;             ///< [H·w×e]; empty unless projected
   Vector query_bias, key_bias;  ///< of the chosen heads; query with 1/√k
-  bool biased = false;          ///< whether a query bias reaches the keys
+  Vector value_bias;     ///< where it acts on the Jacobian; otherwise empty
+  bool biased = false;   ///< whether a query bias reaches the keys
+  AttentionOptions options;  ///< the kind, its scales, the positions
+  /// Dot-product attention without rotary positions: a softmax of projections
+  /// as they are. (Tied kinds have their queries for keys, and 1/√k is in the
+  /// queries where the kind has it there.)
+  bool plain = true;
 };
 
 LayerParts layer_parts(const AttentionWeights& weights,
                        const AttentionOptions& options);
 
-/// The layer at one sequence. Values carry no bias: it moves all alike.
+/// The projections of a head, turned by position, and the features made of
+/// them.
+struct BentHead {
+  HeadFeatures<double> raw, at;
+};
+
+/// The layer at one sequence.
 struct LayerAt {
-  Matrix x;               ///< [n×d]
-  Matrix q, k, v;         ///< [n×H·k], [n×H·k], [n×H·w]
+  Matrix x;  ///< [n×d]
+  /// The features that are compared and mixed, [n×H·k], [n×H·k], [n×H·w]. L2
+  /// attention has k + 1 in a head, see attention/l2.h. Values carry no bias
+  /// where it moves all outputs alike.
+  Matrix q, k, v;
   std::vector<Matrix> p;  ///< for each head, [n×n]
+  /// P', the derivative of P by the logits: where weights are shares of a whole
+  /// dP_ij = P'_ij(ds_ij − Σ_l P_il ds_il) with P' = P, and this is empty;
+  /// otherwise dP_ij = P'_ij ds_ij.
+  std::vector<Matrix> unshared_slope;
+  /// Where the kind makes features of the projections, for each head.
+  std::vector<BentHead> bent;
+  std::optional<Rope<double>> rope;
   /// What rounding in q, k, v and p may do to a norm made of them: a relative
-  /// allowance 1e-9 + 64 u (d + the largest logit), u = 2⁻⁵³.
+  /// allowance 1e-9 + 64 u (d + the largest logit), u = 2⁻⁵³; the logit, where
+  /// features are made, at its largest |q_i||k_j|.
   double allowance = 0.0;
+
+  const Matrix& slope(Index h) const {
+    return unshared_slope.empty() ? p[h] : unshared_slope[h];
+  }
 };
 
 LayerAt layer_at(const LayerParts& weights, const Matrix& x);
+
+/// c_i^h for all heads side by side, [n×H·w]: the outputs P v of the heads
+/// where weights are shares of a whole, otherwise 0. A logit s_ij moves output
+/// i along v_j − c_i, by P'_ij.
+Matrix centres(const LayerParts& layer, const LayerAt& at);
+
+/// P^h x^h for all heads, x^h [n×·] side by side.
+Matrix head_means(const LayerParts& layer, const LayerAt& at, const Matrix& x);
 
 }  // namespace lipscope

@@ -35,7 +35,7 @@ struct LayerCertificates::Made {
   LayerWeights layer;  // of one chosen head that alone
   MapName map = MapName::attn;
   ModelMapOptions options;
-  std::optional<LocalCertificates> local;  // of the attention
+  std::optional<LocalCertificates> local;  // of the attention, always
   MapPtr<double> attention;                // for what it makes of x
   MapPtr<double> mlp;
   std::optional<MlpNorms> norms;
@@ -72,11 +72,9 @@ LayerCertificates::LayerCertificates(const LayerWeights& layer, MapName map,
   require(map != MapName::model, "certificate: a model is no map of one layer");
   require(options.sequences == 1, "certificate: {} sequences, it takes one",
           options.sequences);
-  if (kind_bounds(options.kind.value_or(layer.kind)).at_input &&
-      !layer.rope_theta)
-    made_->local.emplace(
-        made_->layer.attention,
-        attention_options(layer, made_->project(), made_->options));
+  made_->local.emplace(
+      attention_of(made_->layer, options.kind.value_or(layer.kind)),
+      attention_options(layer, made_->project(), made_->options));
   if (made_->around())
     made_->attention = layer_map<double>(layer, MapName::attn, options);
   if (map == MapName::block) {
@@ -88,18 +86,16 @@ LayerCertificates::~LayerCertificates() = default;
 LayerCertificates::LayerCertificates(LayerCertificates&&) noexcept = default;
 
 bool LayerCertificates::offers(Certificate which) const {
-  return made_->local && made_->local->offers(which);
+  return made_->local->offers(which);
 }
 
 std::optional<Certificate> LayerCertificates::usual(Index n) const {
-  if (!made_->local) return std::nullopt;
   const Index heads = made_->options.heads.empty()
                           ? made_->layer.attention.heads
                           : static_cast<Index>(made_->options.heads.size());
-  constexpr Index few = 64, most_numbers = Index{1} << 27;
+  constexpr Index most_numbers = Index{1} << 27;
   if (n > most_numbers / n / heads) return std::nullopt;
-  return heads == 1 && n <= few ? Certificate::token_pairs
-                                : Certificate::split_paths;
+  return made_->local->usual(n);
 }
 
 std::optional<Bound> LayerCertificates::over_ball(const Matrix& x,

@@ -13,9 +13,8 @@ namespace lipscope {
 /// given inputs: core, attn, residual or block. What depends on the weights
 /// alone is made once.
 ///
-/// Attention: a local certificate (certificates.h) for dot-product attention
-/// without rotary positions; otherwise the best of bounds.h over the ball that
-/// holds the input. Around it, at what the layer makes of x in f64,
+/// Attention: a local certificate (certificates.h), or if none is named the best
+/// of bounds.h over the ball that holds the input. Around it, at what the layer makes of x in f64,
 ///
 ///   residual  1 + L_attn max_i L_norm(x_i)   or   max_i L_norm(y_i)(1 +
 ///   L_attn)
@@ -31,9 +30,8 @@ class LayerCertificates {
 
   /// Whether this certificate is to be had for the attention.
   bool offers(Certificate which) const;
-  /// split_paths for several heads, token_pairs for one and up to 64 tokens;
-  /// nothing where bounds.h answers: where there is no local certificate, or
-  /// the attention weights, which it keeps, would take more than a gigabyte.
+  /// As LocalCertificates has it; nothing, and bounds.h answers, where the
+  /// attention weights, which it keeps, would take more than a gigabyte.
   std::optional<Certificate> usual(Index n) const;
 
   /// From the given certificate, or what there is without one. Nothing where

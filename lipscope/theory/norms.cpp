@@ -125,14 +125,15 @@ double power_norm_above(const Matrix& w) {
   return norm_by(w, power_eigenvalue_above);
 }
 
+double factor_shift(Index n, double trace, double error) {
+  return 2.0 * (error + (cholesky_slack(n) + 2 * unit_roundoff) * trace);
+}
+
 Matrix factor_above(const Gram& gram) {
   const Index n = gram.g.rows();
   const double trace = gram.g.trace() + n * gram.error;
   if (trace == 0.0) return Matrix::Zero(n, n);
-  // Cholesky finds F with FFᵀ = G + δI + E, ‖E‖ ≤ c tr(G + δI); δ covers E, the
-  // error of G, and the rounding of the sum
-  const double delta =
-      2.0 * (gram.error + (cholesky_slack(n) + 2 * unit_roundoff) * trace);
+  const double delta = factor_shift(n, trace, gram.error);
   Matrix shifted = gram.g;
   shifted.diagonal().array() += delta;
   const Eigen::LLT<Matrix> llt(shifted);

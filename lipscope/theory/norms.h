@@ -47,6 +47,11 @@ double power_norm_above(const Matrix& w);
 /// G + δI, δ = error + c tr(G) (1 + …) covering what rounding did.
 Matrix factor_above(const Gram& gram);
 
+/// That δ for a matrix of n rows within `error` of the exact one, from its
+/// trace with n·error: Cholesky finds F with FFᵀ = G + δI + E, ‖E‖ ≤ c tr(G +
+/// δI), and δ covers E, the error of G, and the rounding of the sum.
+double factor_shift(Index n, double trace, double error);
+
 /// ‖X Yᵀ‖₂ for X [m×k] and Y [n×k] with k small, never forming the [m×n]
 /// product: ‖X Yᵀ‖² = λ_max(FᵀYᵀY F) for FFᵀ = XᵀX.
 double product_norm_above(const Matrix& x, const Matrix& y);

@@ -1,7 +1,6 @@
 #include "lipscope/theory/split_paths.h"
 
-#include "lipscope/core/gemm.h"
-#include "lipscope/core/parallel.h"
+#include "lipscope/theory/token_slopes.h"
 
 namespace lipscope {
 
@@ -14,19 +13,9 @@ const Statement split_paths_statement{
         "by the norms of their parts between tokens, proof in "
         "theory/split_paths.h"};
 
-Matrix head_means(const LayerParts& l, const LayerAt& at, const Matrix& x) {
-  const Index n = x.rows(), width = x.cols() / l.heads;
-  Matrix out(n, x.cols());
-  parallel_for(l.heads, l.threads, [&](Index h) {
-    gemm(as_is(at.p[h]), as_is(view(x, {0, h * width, n, width})),
-         view(out, {0, h * width, n, width}));
-  });
-  return out;
-}
-
 double score_paths_above(const LayerParts& l, const SplitWeights& split,
                          const LayerAt& at) {
-  Matrix norms = key_path_norms_above(l, split, at, head_means(l, at, at.v));
+  Matrix norms = key_path_norms_above(l, split, at, centres(l, at));
   norms.diagonal() += query_path_norms_above(l, split, at);
   return nonnegative_norm_above(norms);
 }
@@ -34,7 +23,7 @@ double score_paths_above(const LayerParts& l, const SplitWeights& split,
 Magnitude split_paths(const LayerParts& l, const SplitWeights& split,
                       const LayerAt& at) {
   return Magnitude(value_path_above(l, split, at)) +
-         score_paths_above(l, split, at);
+         score_paths_above(l, split, at) + slope_rounding(l, at);
 }
 
 }  // namespace lipscope

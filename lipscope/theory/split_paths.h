@@ -6,16 +6,24 @@
 #include "lipscope/theory/layer_at.h"
 #include "lipscope/theory/norms.h"
 
-/// The split certificate of a multi-head dot-product layer at a sequence X: its
-/// Jacobian is the sum of three paths,
+/// The split certificate of a multi-head layer at a sequence X: its Jacobian is
+/// the sum of three paths,
 ///
-///   value   dX ↦ Σ_h P^h dX V_h,                       V_h = W_V^h W_O^h
-///   key     dX ↦ Σ_h Σ_j P^h_ij (dx_j·w_i^h)(v_j^h − v̄_i^h)W_O^h
-///   query   dX ↦ dx_i Σ_h W_Q^h C_i^h W_O^h,  C_i^h = Σ_jP^h_ij k_jᵀ(v_j −
-///   v̄_i),
+///   value   dX ↦ Σ_h Σ_j P^h_ij dx_j W_V^h S_j^{V,h} W_O^h
+///   key     dX ↦ Σ_h Σ_j P'^h_ij (dx_j·w_ij^h)(v_j^h − c_i^h)W_O^h
+///   query   dX ↦ dx_i Σ_h W_Q^h S_i^{Q,h} C_i^h W_O^h,
+///           C_i^h = Σ_j P'^h_ij k_jᵀ(v_j − c_i),
 ///
-/// w_i^h = q_i^hW_K^hᵀ, q with its bias and 1/√k, v̄_i^h = Σ_jP^h_ij v_j^h; and
-/// ‖J‖₂ ≤ value + ‖N‖, N_ij ≥ ‖key part ij‖ + δ_ij‖query part i‖,
+/// w_ij^h = q_i^h (W_K^h S_j^{K,h})ᵀ, q with its bias and 1/√k. The S are the
+/// slopes of the features of a token (token_slopes.h): identities in
+/// dot-product attention, rotations with rotary positions. For a softmax P' = P
+/// and c_i = Σ_j P_ij v_j: dP_ij = P_ij(ds_ij − Σ_l P_il ds_il), times v_j and
+/// summed over j, is Σ_j P_ij ds_ij(v_j − c_i). For a sigmoid P' = P(1 − P) and
+/// c = 0. With ds_ij = dq_i·k_j + q_i·dk_j that makes the last two paths.
+/// Distances are inner products with one more feature (attention/l2.h).
+///
+///   ‖J‖₂ ≤ value + ‖N‖, N_ij ≥ ‖key part ij‖ + δ_ij‖query part i‖,
+///
 /// where the part ij [d×e] of a path says how token j acts on token i.
 namespace lipscope {
 
@@ -64,27 +72,32 @@ SplitWeights split_weights(const LayerParts& layer);
 ///
 /// Below 24 tokens, where measuring is quicker than even the first, it is
 /// ‖W_V‖‖W_O‖ max_h‖P^h‖ after all.
+///
+/// Values with slopes S_j of their own (cosine): with σ_j^h ≥ ‖S_j^{V,h}‖ the
+/// path is W_V, then contractions S_j^{V,h}/σ_j^h of each token and head, then
+/// the P^h diag(σ^h) side by side, then W_O. No direction is taken out, the
+/// contractions being different for each token; the bounds on Σ E_h⊗V_h hold
+/// with E_h = P^h diag(σ^h), since S, constant on heads, passes contractions.
 double value_path_above(const LayerParts& layer, const SplitWeights& split,
                         const LayerAt& at);
 
-/// P^h x^h for all heads, x^h [n×·] side by side.
-Matrix head_means(const LayerParts& layer, const LayerAt& at, const Matrix& x);
-
 /// The norms of all parts of the key path, from above, [n×n]; `means` has the
-/// v̄_i.
+/// c_i.
 ///
-/// A part of the key path is Σ_h w_i^hᵀ P^h_ij (v_j^h − v̄_i^h)W_O^h, of rank at
-/// most H, and its norm² is λ(FᵀDGDF) with FFᵀ = Γ_i, Γ_i the H×H Gram matrix
-/// of the w_i^h, G that of the (v_j^h − v̄_i^h)W_O^h and D = diag(P^h_ij). For S
-/// ⪰ 0, λ(S) ≤ ‖S²‖_F^{1/2}.
+/// A part of the key path is Σ_h w_ij^hᵀ P'^h_ij (v_j^h − c_i^h)W_O^h, of rank
+/// at most H, and its norm² is λ(FᵀDGDF) with FFᵀ = Γ_ij, Γ_ij the H×H Gram
+/// matrix of the w_ij^h, G that of the (v_j^h − c_i^h)W_O^h and D =
+/// diag(P'^h_ij). For S ⪰ 0, λ(S) ≤ ‖S²‖_F^{1/2}. Where slopes are identities
+/// Γ is the same for all j; otherwise it is made for every pair, of the rows
+/// q_iS_j^{K}ᵀ and the Gram matrix of W_K.
 Matrix key_path_norms_above(const LayerParts& layer, const SplitWeights& split,
                             const LayerAt& at, const Matrix& means);
 
 /// The norms of the parts of the query path, one for each token, from above.
 ///
-/// Each C_i^h is cut into QᵀB with a few rows in Q and B, and a rest; the
-/// former is the same problem as for keys in rank·H dimensions, the rest is at
-/// most min(Σ_h‖W_Q^h‖‖rest_h‖‖W_O^h‖, ‖W_Q‖ max_h‖rest_h‖ ‖W_O‖).
+/// Each S_i^{Q,h}C_i^h is cut into QᵀB with a few rows in Q and B, and a rest;
+/// the former is the same problem as for keys in rank·H dimensions, the rest is
+/// at most min(Σ_h‖W_Q^h‖‖rest_h‖‖W_O^h‖, ‖W_Q‖ max_h‖rest_h‖ ‖W_O‖).
 Vector query_path_norms_above(const LayerParts& layer,
                               const SplitWeights& split, const LayerAt& at);
 

@@ -9,6 +9,7 @@
 #include "lipscope/theory/head_grams.h"
 #include "lipscope/theory/lane.h"
 #include "lipscope/theory/split_paths.h"
+#include "lipscope/theory/token_slopes.h"
 
 namespace lipscope {
 namespace {
@@ -26,8 +27,10 @@ class PowersOf {
   explicit PowersOf(Index heads)
       : H_(heads), half_(heads * heads), s_(heads * heads) {}
 
-  // the lower triangle of M counts, and all of it is set
-  Powers operator()(const Matrix& f, const Lanes& m) {
+  // f(a, b) is an entry of F, a ≥ b: one number, or one for each of the eight.
+  // The lower triangle of M counts, and all of it is set
+  template <class Factor>
+  Powers operator()(const Factor& f, const Lanes& m) {
     Powers out{Lane::Zero(), Lane::Zero()};
     for (Index a = 0; a < H_; ++a)
       for (Index b = 0; b < H_; ++b) {
@@ -56,6 +59,55 @@ class PowersOf {
   Lanes half_, s_;
 };
 
+// FFᵀ ⪰ Γ for the Γ of eight tokens at once, as factor_above has it
+class LaneFactor {
+ public:
+  explicit LaneFactor(Index heads) : H_(heads), f_(heads * heads) {}
+
+  const Lane& operator()(Index a, Index b) const { return f_[a * H_ + b]; }
+  const Lane& size2() const { return size2_; }  // ‖F‖_F²
+
+  // entry (a, b) of the Γ_j as row a·H + b of `grams`, from column j on; each
+  // within its `error` of the exact one
+  void make(const Matrix& grams, Index j, Index count, const Lane& error) {
+    const double heads = static_cast<double>(H_);
+    Lane trace = heads * error, shift;
+    for (Index a = 0; a < H_; ++a)
+      trace += lane_of(&grams(a * H_ + a, j), count);
+    for (Index m = 0; m < lane_width; ++m)
+      shift[m] = factor_shift(H_, trace[m], error[m]);
+    Lane least = Lane::Constant(INFINITY);
+    for (Index b = 0; b < H_; ++b) {
+      Lane pivot = lane_of(&grams(b * H_ + b, j), count) + shift;
+      for (Index c = 0; c < b; ++c) pivot -= f_[b * H_ + c].square();
+      least = least.min(pivot);
+      const Lane root = pivot.max(0.0).sqrt();
+      const Lane inverse = (pivot > 0.0).select(root.inverse(), 0.0);
+      f_[b * H_ + b] = root;
+      for (Index a = b + 1; a < H_; ++a) {
+        Lane sum = lane_of(&grams(a * H_ + b, j), count);
+        for (Index c = 0; c < b; ++c) sum -= f_[a * H_ + c] * f_[b * H_ + c];
+        f_[a * H_ + b] = sum * inverse;
+      }
+    }
+    // where Γ is 0, or not positive definite though it should be: tr(Γ)I is
+    // above
+    const Lane whole = (trace * (1 + 1e-12)).max(0.0).sqrt();
+    size2_ = Lane::Zero();
+    for (Index a = 0; a < H_; ++a)
+      for (Index b = 0; b <= a; ++b) {
+        Lane& f = f_[a * H_ + b];
+        f = (least > 0.0).select(f, a == b ? whole : Lane(Lane::Zero()));
+        size2_ += f.square();
+      }
+  }
+
+ private:
+  Index H_;
+  Lanes f_;
+  Lane size2_ = Lane::Zero();
+};
+
 // a few rows i of the key path
 class KeyRows {
  public:
@@ -68,18 +120,26 @@ class KeyRows {
         own_(head_grams(split.output, at.v, layer.heads).transpose()),
         sizes_(at.v.rowwise().norm()) {}
 
+  // whether w_ij depends on j
+  bool pulls_by_key() const { return at_.rope || !at_.bent.empty(); }
+
   // rows [begin, begin + rows) of the norms
   void make(Index begin, Index rows, Matrix& norms) const {
     const Index H = l_.heads, w = l_.w, n = at_.x.rows();
     const Matrix means = means_.middleRows(begin, rows);
     const Matrix q = at_.q.middleRows(begin, rows);
     const Matrix mean_grams = head_grams(split_.output, means, H);
-    const Matrix pull_grams = head_grams(split_.key, q, H);
-    std::vector<Matrix> factors;  // lower triangular
-    for (Index i = 0; i < rows; ++i)
-      factors.push_back(factor_above(
-          {Eigen::Map<const Matrix>(pull_grams.row(i).data(), H, H),
-           head_gram_error(split_.key, l_.k, q.row(i).squaredNorm())}));
+    std::vector<Matrix> factors;    // lower triangular, of the Γ_i
+    std::vector<PullGrams> by_key;  // or the Γ_ij themselves
+    if (pulls_by_key()) {
+      for (Index i = 0; i < rows; ++i) by_key.push_back(pull_grams(begin + i));
+    } else {
+      const Matrix grams = head_grams(split_.key, q, H);
+      for (Index i = 0; i < rows; ++i)
+        factors.push_back(factor_above(
+            {Eigen::Map<const Matrix>(grams.row(i).data(), H, H),
+             head_gram_error(split_.key, l_.k, q.row(i).squaredNorm())}));
+    }
 
     // ū_i^b turned back to where values are: rows (i, b)
     Matrix turned(rows * H, H * w);
@@ -92,6 +152,7 @@ class KeyRows {
     constexpr Index most = 64;  // columns at a time
     std::vector<Matrix> cross(H, Matrix::Zero(rows * H, most));
     PowersOf powers_of(H);
+    LaneFactor lane_factor(H);
     Lanes g(H * H), p(H);
     const Index seen_most = visible(l_.mask, begin + rows - 1, n);
     for (Index from = 0; from < seen_most; from += most) {
@@ -108,7 +169,7 @@ class KeyRows {
           if (count <= 0) break;
           Lane largest = Lane::Zero();
           for (Index a = 0; a < H; ++a) {
-            p[a] = lane_of(&at_.p[a](begin + i, from + j), count);
+            p[a] = lane_of(&at_.slope(a)(begin + i, from + j), count);
             largest = largest.max(p[a]);
           }
           // D G D, G the Gram matrix of the u_j − ū_i
@@ -119,9 +180,18 @@ class KeyRows {
                   (lane_of(&own_(a * H + b, from + j), count) -
                    lane_at(&cross[a](i * H + b, j)) -
                    lane_at(&cross[b](i * H + a, j)) + mean_grams(i, a * H + b));
-          const Lane found = finished(
-              powers_of(factors[i], g), largest, factors[i].squaredNorm(),
-              lane_of(&sizes_[from + j], count) + means.row(i).norm());
+          const Lane sizes =
+              lane_of(&sizes_[from + j], count) + means.row(i).norm();
+          Lane found;
+          if (pulls_by_key()) {
+            lane_factor.make(by_key[i].grams, from + j, count,
+                             lane_of(&by_key[i].errors[from + j], count));
+            found = finished(powers_of(lane_factor, g), largest,
+                             lane_factor.size2(), sizes);
+          } else {
+            found = finished(powers_of(factors[i], g), largest,
+                             factors[i].squaredNorm(), sizes);
+          }
           norms.row(begin + i).segment(from + j, count) =
               found.head(count).matrix().transpose();
         }
@@ -129,10 +199,28 @@ class KeyRows {
   }
 
  private:
+  // Γ_ij for all j: entry (a, b) as row a·H + b, and how far they are from
+  // exact
+  struct PullGrams {
+    Matrix grams;
+    Vector errors;
+  };
+
+  PullGrams pull_grams(Index i) const {
+    const Matrix q = query_at_keys(l_, at_, i);
+    PullGrams out{head_grams(split_.key, q, l_.heads).transpose(),
+                  Vector(q.rows())};
+    for (Index j = 0; j < q.rows(); ++j)
+      out.errors[j] =
+          head_gram_error(split_.key, l_.k, q.row(j).squaredNorm());
+    return out;
+  }
+
   // λ ≤ ‖S²‖_F^{1/2}, and what rounding may have hidden: in the products, and
   // in the four terms of G, which may be larger than it
-  Lane finished(const Powers& powers, const Lane& largest, double factor2,
-                const Lane& sizes) const {
+  template <class Number>
+  Lane finished(const Powers& powers, const Lane& largest,
+                const Number& factor2, const Lane& sizes) const {
     const double terms = static_cast<double>(l_.heads) + 4.0;
     const double cancelled =
         split_.output.error +
@@ -156,8 +244,8 @@ class KeyRows {
 Matrix key_path_norms_above(const LayerParts& l, const SplitWeights& split,
                             const LayerAt& at, const Matrix& means) {
   const Index n = at.x.rows();
-  constexpr Index rows = 16;
   const KeyRows tile(l, split, at, means);
+  const Index rows = tile.pulls_by_key() ? 4 : 16;
   Matrix norms = Matrix::Zero(n, n);
   parallel_for((n + rows - 1) / rows, l.threads, [&](Index t) {
     tile.make(t * rows, std::min(rows, n - t * rows), norms);

@@ -12,6 +12,7 @@
 #include "lipscope/theory/lane.h"
 #include "lipscope/theory/magnitude.h"
 #include "lipscope/theory/split_paths.h"
+#include "lipscope/theory/token_slopes.h"
 
 namespace lipscope {
 namespace {
@@ -89,40 +90,52 @@ double product_eigenvalue(const Gram& left, const Gram& right) {
                                    right.size));
 }
 
-// keys and values moved by their means: C_i^h does not change, and what cancels
-// in it is smaller. Each head's keys are followed by `rank` random mixtures of
+// keys and values moved by their means: where weights are shares C_i^h does not
+// change, and what cancels in it is smaller. (Elsewhere they stay.) Each head's keys are followed by `rank` random mixtures of
 // them, so that C_i^h is followed by that many of its rows; its values fill
 // lanes.
 struct Moved {
   Matrix k, v, k_means, v_means;
   Vector sizes;  // of each head, max|k_j| max|v_j| before
+  bool shares = true;
 };
 
 Moved moved(const LayerParts& l, const LayerAt& at) {
-  const Index n = at.x.rows(), k = l.k + rank, w = in_lanes(l.w);
+  const Index n = at.x.rows(), width = at.k.cols() / l.heads;
+  const Index k = width + rank, w = in_lanes(l.w);
   Moved out{.k = Matrix(n, l.heads * k),
             .v = Matrix::Zero(n, l.heads * w),
-            .sizes = Vector(l.heads)};
-  const Matrix mix = gaussian(l.k, rank, Rng(7));
-  const Eigen::RowVectorXd k_mean = at.k.colwise().mean();
-  const Eigen::RowVectorXd v_mean = at.v.colwise().mean();
+            .sizes = Vector(l.heads),
+            .shares = at.unshared_slope.empty()};
+  const Matrix mix = gaussian(width, rank, Rng(7));
+  Eigen::RowVectorXd k_mean = at.k.colwise().mean();
+  Eigen::RowVectorXd v_mean = at.v.colwise().mean();
+  if (!out.shares) {
+    k_mean.setZero();
+    v_mean.setZero();
+  }
   for (Index h = 0; h < l.heads; ++h) {
-    const auto keys = at.k.middleCols(h * l.k, l.k);
+    const auto keys = at.k.middleCols(h * width, width);
     const auto values = at.v.middleCols(h * l.w, l.w);
-    auto moved_keys = out.k.middleCols(h * k, l.k);
-    moved_keys = keys.rowwise() - k_mean.segment(h * l.k, l.k);
-    out.k.middleCols(h * k + l.k, rank).noalias() = moved_keys * mix;
+    auto moved_keys = out.k.middleCols(h * k, width);
+    moved_keys = keys.rowwise() - k_mean.segment(h * width, width);
+    out.k.middleCols(h * k + width, rank).noalias() = moved_keys * mix;
     out.v.middleCols(h * w, l.w) =
         values.rowwise() - v_mean.segment(h * l.w, l.w);
     out.sizes[h] = std::sqrt(keys.rowwise().squaredNorm().maxCoeff() *
                              values.rowwise().squaredNorm().maxCoeff());
+    // P' of a softmax sums to one along a row
+    if (!out.shares)
+      out.sizes[h] *= std::max(1.0, at.slope(h).rowwise().sum().maxCoeff());
   }
-  out.k_means = head_means(l, at, out.k);
-  out.v_means = head_means(l, at, out.v);
+  if (out.shares) {
+    out.k_means = head_means(l, at, out.k);
+    out.v_means = head_means(l, at, out.v);
+  }
   return out;
 }
 
-// C_i^h = Σ_j P_ij k_jᵀv_j − k̄_iᵀv̄_i for rows i from `begin` on, each
+// C_i^h = Σ_j P'_ij k_jᵀv_j − k̄_iᵀv̄_i (the last where weights are shares) for rows i from `begin` on, each
 // flattened: P times the flattened k_jᵀv_j
 void covariances(const LayerParts& l, const LayerAt& at, const Moved& m,
                  Index h, Index begin, Matrix& out) {
@@ -143,13 +156,32 @@ void covariances(const LayerParts& l, const LayerAt& at, const Moved& m,
     for (Index j = 0; j < count; ++j)
       flat(m.k, m.v, from + j, outer.row(j).data(),
            [](auto to, const auto& product) { to = product; });
-    gemm(as_is(view(at.p[h], {begin, from, rows, count})),
+    gemm(as_is(view(at.slope(h), {begin, from, rows, count})),
          as_is(view(std::as_const(outer), {0, 0, count, k * w})), view(out),
          from == 0 ? Into::overwrite : Into::add);
   }
+  if (!m.shares) return;
   for (Index i = 0; i < rows; ++i)
     flat(m.k_means, m.v_means, begin + i, out.row(i).data(),
          [](auto to, const auto& product) { to -= product; });
+}
+
+// C_i^h, at the beginning of `row`, to S_i^{Q,h}C_i^h and as many mixtures of
+// its rows after it; ‖S_i^{Q,h}‖_F
+double through_slope(const LayerParts& l, const LayerAt& at, Index h, Index i,
+                     const Matrix& mix, double* row) {
+  const Index width = at.k.cols() / l.heads, lanes = in_lanes(l.w);
+  Eigen::Map<Matrix> before(row, width, lanes);
+  Matrix y(l.w + width, width);
+  y.topRows(l.w) = before.leftCols(l.w).transpose();
+  y.bottomRows(width).setIdentity();
+  const Matrix back = back_through_kind(l, at, h, Feature::query, y, i);
+  Eigen::Map<Matrix> after(row, l.k + rank, lanes);
+  after.setZero();
+  after.topLeftCorner(l.k, l.w) = back.topRows(l.w).transpose();
+  after.bottomRows(rank).noalias() =
+      mix.lazyProduct(after.topRows(l.k));
+  return back.bottomRows(width).norm();
 }
 
 }  // namespace
@@ -163,41 +195,55 @@ Vector query_path_norms_above(const LayerParts& l, const SplitWeights& split,
   // only up to (n + 2) u
   const double rounding = 12 * unit_roundoff * static_cast<double>(n + 8);
   constexpr Index tile = 32;
-  Vector norms(n);
-  parallel_for((n + tile - 1) / tile, l.threads, [&](Index t) {
+  const Index tiles = (n + tile - 1) / tile, width = at.k.cols() / H;
+  const Matrix mix = gaussian(r, k, Rng(7));
+  Matrix left(n * r, H * k), right(n * r, H * w);
+  Vector rest_sum = Vector::Zero(n), rest_most = Vector::Zero(n);
+  parallel_for(tiles, l.threads, [&](Index t) {
     const Index begin = t * tile, rows = std::min(tile, n - begin);
     const Index lanes = in_lanes(w);
     Cut cut(k, w);
-    Matrix left(rows * r, H * k), right(rows * r, H * w);
-    Matrix c(rows, (k + r) * lanes);
-    Vector rest_sum = Vector::Zero(rows), rest_most = Vector::Zero(rows);
+    Matrix c(rows, (width + r) * lanes);
     for (Index h = 0; h < H; ++h) {
       covariances(l, at, m, h, begin, c);
-      for (Index i = 0; i < rows; ++i) {
-        const double rest = cut(c.row(i).data()) + rounding * m.sizes[h];
+      for (Index s = 0; s < rows; ++s) {
+        const Index i = begin + s;
+        double* row = c.row(s).data();
+        const double slope =
+            at.bent.empty() ? 1.0 : through_slope(l, at, h, i, mix, row);
+        const double rest = cut(row) + rounding * slope * m.sizes[h];
         left.block(i * r, h * k, r, k) = cut.q;
         right.block(i * r, h * w, r, w) = cut.b.leftCols(w);
         rest_sum[i] += split.head_query[h] * rest * split.head_output[h];
         rest_most[i] = std::max(rest_most[i], rest);
       }
     }
-    const Matrix left_grams = head_grams(split.query, left, H, r);
-    const Matrix right_grams = head_grams(split.output, right, H, r);
+  });
+  turn_queries_back(l, at, r, left);
+  Vector norms(n);
+  parallel_for(tiles, l.threads, [&](Index t) {
+    const Index begin = t * tile, rows = std::min(tile, n - begin);
+    const Matrix lefts = left.middleRows(begin * r, rows * r);
+    const Matrix rights = right.middleRows(begin * r, rows * r);
+    const Matrix left_grams = head_grams(split.query, lefts, H, r);
+    const Matrix right_grams = head_grams(split.output, rights, H, r);
     const auto gram_at = [&](const Matrix& grams, const Gram& weights,
-                             const Matrix& x, Index width, Index i) {
+                             const Matrix& x, Index columns, Index i) {
       const Eigen::Map<const Matrix> g(grams.row(i).data(), H * r, H * r);
-      return Gram{
-          g,
-          head_gram_error(weights, width, x.middleRows(i * r, r).squaredNorm()),
-          g.norm()};
+      return Gram{g,
+                  head_gram_error(weights, columns,
+                                  x.middleRows(i * r, r).squaredNorm()),
+                  g.norm()};
     };
     for (Index i = 0; i < rows; ++i) {
       const double cut_norm = std::sqrt(
-          product_eigenvalue(gram_at(left_grams, split.query, left, k, i),
-                             gram_at(right_grams, split.output, right, w, i)));
+          product_eigenvalue(gram_at(left_grams, split.query, lefts, k, i),
+                             gram_at(right_grams, split.output, rights, w, i)));
       norms[begin + i] = well_above(
-          cut_norm + std::min(rest_sum[i], split.norm_query * rest_most[i] *
-                                               split.norm_output));
+          cut_norm +
+          std::min(rest_sum[begin + i], split.norm_query *
+                                            rest_most[begin + i] *
+                                            split.norm_output));
     }
   });
   return norms;

@@ -2,11 +2,13 @@
 #include <cmath>
 #include <utility>
 
+#include "lipscope/attention/kinds.h"
 #include "lipscope/core/gemm.h"
 #include "lipscope/core/parallel.h"
 #include "lipscope/core/rounding.h"
 #include "lipscope/theory/magnitude.h"
 #include "lipscope/theory/split_paths.h"
+#include "lipscope/theory/token_slopes.h"
 
 namespace lipscope {
 namespace {
@@ -131,10 +133,38 @@ double norm_of_two_by_two(double a, double b, double c, double d) {
   return nonnegative_norm_above((Matrix(2, 2) << a, b, c, d).finished());
 }
 
+// ‖Σ E_h⊗V_h‖ from the ‖E_h‖
+double rest_above(const LayerParts& l, const SplitWeights& split,
+                  const Vector& norms) {
+  if (!l.projected)  // heads side by side: all of S goes to W_V
+    return std::sqrt(
+        weighted(norms * norms.transpose(), split.value_between_heads));
+  const Vector root = norms.cwiseSqrt();
+  const Matrix shares = root * root.transpose();
+  return std::sqrt(weighted(shares, split.value_between_heads) *
+                   weighted(shares, split.output_between_heads));
+}
+
+// values with slopes of their own: E_h = P^h diag(σ^h)
+double contracted_value_path_above(const LayerParts& l,
+                                   const SplitWeights& split,
+                                   const LayerAt& at) {
+  const Matrix slopes = value_slopes_above(l, at);
+  Vector norms(l.heads);
+  for (Index h = 0; h < l.heads; ++h)
+    norms[h] =
+        nonnegative_norm_above(at.p[h] * slopes.col(h).asDiagonal());
+  return well_above(
+      std::min(rest_above(l, split, norms),
+               split.norm_value * norms.maxCoeff() * split.norm_output));
+}
+
 }  // namespace
 
 double value_path_above(const LayerParts& l, const SplitWeights& split,
                         const LayerAt& at) {
+  if (!kind_of(l.options.kind).values_as_they_are)
+    return contracted_value_path_above(l, split, at);
   const Index H = l.heads, n = at.x.rows();
   constexpr Index few = 24;  // see split_paths.h
   if (n < few) {
@@ -154,25 +184,20 @@ double value_path_above(const LayerParts& l, const SplitWeights& split,
 
   const Matrix rows = overlaps(parts.row), cols = overlaps(parts.col);
   const double corner = corner_above(l, split, parts.corner);
-  double row = 0.0, col = 0.0, rest = 0.0;
+  double row = 0.0, col = 0.0;
   if (l.projected) {
-    const Vector root = parts.rest.cwiseSqrt();
-    const Matrix shares = root * root.transpose();
     row =
         thin_above(rows, split.value_between_heads, split.output_between_heads);
     col =
         thin_above(cols, split.output_between_heads, split.value_between_heads);
-    rest = std::sqrt(weighted(shares, split.value_between_heads) *
-                     weighted(shares, split.output_between_heads));
   } else {
     // heads side by side: all of S goes to W_V
     const Vector lengths = cols.diagonal().cwiseSqrt();
     row = std::sqrt(weighted(rows, split.value_between_heads));
     col = std::sqrt(
         weighted(lengths * lengths.transpose(), split.value_between_heads));
-    rest = std::sqrt(weighted(parts.rest * parts.rest.transpose(),
-                              split.value_between_heads));
   }
+  double rest = rest_above(l, split, parts.rest);
   // where no head stands out, the norms of all heads together say more
   const double both = split.norm_value * split.norm_output;
   const auto longest = [](const Matrix& overlap) {

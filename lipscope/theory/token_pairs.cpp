@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lipscope/attention/kinds.h"
 #include "lipscope/core/gemm.h"
 #include "lipscope/core/parallel.h"
 #include "lipscope/core/rounding.h"
@@ -10,6 +11,7 @@
 #include "lipscope/theory/lane.h"
 #include "lipscope/theory/magnitude.h"
 #include "lipscope/theory/norms.h"
+#include "lipscope/theory/token_slopes.h"
 
 namespace lipscope {
 namespace {
@@ -254,9 +256,74 @@ Matrix norms_of_layer(const LayerParts& l, const LayerAt& at) {
   return norms;
 }
 
+// (S_i^{Q,h}C_i^h)ᵀ for all tokens and heads: row i·w + s has row s of token i
+Matrix query_parts(const LayerParts& l, const LayerAt& at,
+                   const Matrix& centre) {
+  const Index n = at.x.rows(), w = l.w, width = at.k.cols() / l.heads;
+  Matrix out(n * w, l.heads * l.k);
+  parallel_for(n, l.threads, [&](Index i) {
+    for (Index h = 0; h < l.heads; ++h) {
+      const Matrix steps = at.v.middleCols(h * w, w).rowwise() -
+                           centre.row(i).segment(h * w, w);
+      const Matrix c = steps.transpose() *
+                       at.slope(h).row(i).transpose().asDiagonal() *
+                       at.k.middleCols(h * width, width);
+      out.block(i * w, h * l.k, w, l.k) =
+          back_through_kind(l, at, h, Feature::query, c, i);
+    }
+  });
+  turn_queries_back(l, at, w, out);
+  return out;
+}
+
+// any features and weights: each J_ij is formed
+Matrix norms_with_slopes(const LayerParts& l, const LayerAt& at) {
+  const Index n = at.x.rows(), H = l.heads, w = l.w, k = l.k;
+  const Index d = l.value.rows();
+  // W_O, or where it is wider than high FFᵀ ⪰ W_OW_Oᵀ
+  const Matrix output = !l.projected ? Matrix()
+                        : l.output.cols() > H * w
+                            ? factor_above(gram_of_rows(l.output))
+                            : l.output;
+  const Matrix centre = centres(l, at), queries = query_parts(l, at, centre);
+  const bool bent_values = !kind_of(l.options.kind).values_as_they_are;
+  Matrix norms = Matrix::Zero(n, n);
+  parallel_for(n, l.threads, [&](Index i) {
+    const Matrix pulled = query_at_keys(l, at, i);
+    for (Index j = 0; j < visible(l.mask, i, n); ++j) {
+      Matrix part(d, H * w);
+      for (Index h = 0; h < H; ++h) {
+        auto of_head = part.middleCols(h * w, w);
+        const Matrix value = l.value.middleCols(h * w, w);
+        if (bent_values)
+          of_head.noalias() =
+              at.p[h](i, j) * value *
+              back_through_kind(l, at, h, Feature::value,
+                                Matrix::Identity(w, w), j)
+                  .transpose();
+        else
+          of_head = at.p[h](i, j) * value;
+        const Vector pull = l.key.middleCols(h * k, k) *
+                            pulled.row(j).segment(h * k, k).transpose();
+        of_head.noalias() +=
+            at.slope(h)(i, j) * pull *
+            (at.v.row(j) - centre.row(i)).segment(h * w, w);
+        if (i == j)
+          of_head.noalias() +=
+              l.query.middleCols(h * k, k) *
+              queries.block(i * w, h * k, w, k).transpose();
+      }
+      norms(i, j) = weight_norm_above(l.projected ? Matrix(part * output)
+                                                  : part);
+    }
+  });
+  return norms;
+}
+
 }  // namespace
 
 Matrix token_pair_norms_above(const LayerParts& l, const LayerAt& at) {
+  if (!l.plain) return norms_with_slopes(l, at);
   return l.heads == 1 ? norms_of_one_head(l, at) : norms_of_layer(l, at);
 }
 
@@ -268,8 +335,9 @@ const Statement token_pairs_statement{
         "lipscope: norm of the matrix of the norms of J between pairs of "
         "tokens, theory/token_pairs.h"};
 
-double token_pairs(const LayerParts& l, const LayerAt& at) {
-  return nonnegative_norm_above(token_pair_norms_above(l, at));
+Magnitude token_pairs(const LayerParts& l, const LayerAt& at) {
+  return Magnitude(nonnegative_norm_above(token_pair_norms_above(l, at))) +
+         slope_rounding(l, at);
 }
 
 }  // namespace lipscope
