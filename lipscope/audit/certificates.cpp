@@ -75,8 +75,7 @@ Certificates::Found Certificates::found_at(const LayerCertificates& made,
   }
   std::vector<std::optional<Certificate>> asked = {
       named(which_) ? named(which_) : made.usual(x.rows())};
-  if (which_ == "all")
-    asked.assign(std::begin(every), std::end(every));
+  if (which_ == "all") asked.assign(std::begin(every), std::end(every));
   Found found;
   for (const std::optional<Certificate>& one : asked) {
     if (one && !made.offers(*one)) continue;

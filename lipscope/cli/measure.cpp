@@ -174,11 +174,10 @@ void declare_measure(CLI::App& app, MeasureArguments& options) {
   app.add_option(
          "--certificate", o.certificate,
          "what proves 'upper' where the Jacobian is too large to decompose. "
-         "auto: split_paths for a layer and token_pairs for a head of "
-         "dot-product attention, the best bound over the ball that contains "
-         "the input for other kinds; split, pairs (seconds for a layer at 32 "
-         "tokens) or covariances: only this one; all: all of them, the best "
-         "counts; none")
+         "auto: split_paths, and token_pairs for one head of dot-product "
+         "attention; split, pairs (seconds for a layer at 32 tokens) or "
+         "covariances (dot-product attention): only this one; all: all of "
+         "them, the best counts; none")
       ->transform(present_certificate_word, "")
       ->type_name("NAME")
       ->capture_default_str()

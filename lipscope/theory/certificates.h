@@ -20,8 +20,8 @@ enum class Certificate {
 std::string name_of(Certificate which);
 
 /// Bounds from above on the Jacobian of a layer at given inputs: any kind, mask
-/// and grouping of heads, with or without rotary positions. What depends on the weights alone is made once, so that many inputs are
-/// cheap.
+/// and grouping of heads, with or without rotary positions. What depends on the
+/// weights alone is made once, so that many inputs are cheap.
 ///
 /// Several heads: castin24, yudin25 and covariances are made for each head and
 /// added up as in bounds.h. split_paths and token_pairs bound the whole layer.

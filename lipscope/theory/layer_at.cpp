@@ -74,8 +74,7 @@ LayerParts layer_parts(const AttentionWeights& weights,
   require_sound(weights, options.kind);
   const AttentionKind& kind = kind_of(options.kind);
   if (options.rope_theta)
-    require_rotatable(*options.rope_theta, weights.query_width(),
-                      options.kind);
+    require_rotatable(*options.rope_theta, weights.query_width(), options.kind);
   const std::vector<Index> chosen = chosen_heads(weights, options.heads);
 
   LayerParts l;
@@ -104,7 +103,8 @@ LayerParts layer_parts(const AttentionWeights& weights,
     l.query.middleCols(s * l.k, l.k) = h.query / root;
     l.key.middleCols(s * l.k, l.k) = h.key;
     if (kind.value_weights)
-      l.value.middleCols(s * l.w, l.w) = values.middleCols(chosen[s] * l.w, l.w);
+      l.value.middleCols(s * l.w, l.w) =
+          values.middleCols(chosen[s] * l.w, l.w);
     else
       l.value.middleCols(s * l.w, l.w) = h.value;
     l.query_bias.segment(s * l.k, l.k) = h.query_bias / root;
@@ -167,9 +167,9 @@ Matrix head_means(const LayerParts& l, const LayerAt& at, const Matrix& x) {
 }
 
 Matrix centres(const LayerParts& l, const LayerAt& at) {
-  return at.unshared_slope.empty() ? head_means(l, at, at.v)
-                                   : Matrix(Matrix::Zero(at.v.rows(),
-                                                         at.v.cols()));
+  return at.unshared_slope.empty()
+             ? head_means(l, at, at.v)
+             : Matrix(Matrix::Zero(at.v.rows(), at.v.cols()));
 }
 
 }  // namespace lipscope

@@ -18,8 +18,8 @@ struct LayerParts {
   Matrix query, key, value;  ///< [d×H·k], [d×H·k], [d×H·w]; query with 1/√k
   Matrix output;             ///< [H·w×e]; empty unless projected
   Vector query_bias, key_bias;  ///< of the chosen heads; query with 1/√k
-  Vector value_bias;     ///< where it acts on the Jacobian; otherwise empty
-  bool biased = false;   ///< whether a query bias reaches the keys
+  Vector value_bias;         ///< where it acts on the Jacobian; otherwise empty
+  bool biased = false;       ///< whether a query bias reaches the keys
   AttentionOptions options;  ///< the kind, its scales, the positions
   /// Dot-product attention without rotary positions: a softmax of projections
   /// as they are. (Tied kinds have their queries for keys, and 1/√k is in the

@@ -13,8 +13,9 @@ namespace lipscope {
 /// given inputs: core, attn, residual or block. What depends on the weights
 /// alone is made once.
 ///
-/// Attention: a local certificate (certificates.h), or if none is named the best
-/// of bounds.h over the ball that holds the input. Around it, at what the layer makes of x in f64,
+/// Attention: a local certificate (certificates.h), or if none is named the
+/// best of bounds.h over the ball that holds the input. Around it, at what the
+/// layer makes of x in f64,
 ///
 ///   residual  1 + L_attn max_i L_norm(x_i)   or   max_i L_norm(y_i)(1 +
 ///   L_attn)

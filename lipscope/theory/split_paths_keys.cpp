@@ -211,8 +211,7 @@ class KeyRows {
     PullGrams out{head_grams(split_.key, q, l_.heads).transpose(),
                   Vector(q.rows())};
     for (Index j = 0; j < q.rows(); ++j)
-      out.errors[j] =
-          head_gram_error(split_.key, l_.k, q.row(j).squaredNorm());
+      out.errors[j] = head_gram_error(split_.key, l_.k, q.row(j).squaredNorm());
     return out;
   }
 

@@ -91,9 +91,9 @@ double product_eigenvalue(const Gram& left, const Gram& right) {
 }
 
 // keys and values moved by their means: where weights are shares C_i^h does not
-// change, and what cancels in it is smaller. (Elsewhere they stay.) Each head's keys are followed by `rank` random mixtures of
-// them, so that C_i^h is followed by that many of its rows; its values fill
-// lanes.
+// change, and what cancels in it is smaller. (Elsewhere they stay.) Each head's
+// keys are followed by `rank` random mixtures of them, so that C_i^h is
+// followed by that many of its rows; its values fill lanes.
 struct Moved {
   Matrix k, v, k_means, v_means;
   Vector sizes;  // of each head, max|k_j| max|v_j| before
@@ -135,8 +135,8 @@ Moved moved(const LayerParts& l, const LayerAt& at) {
   return out;
 }
 
-// C_i^h = Σ_j P'_ij k_jᵀv_j − k̄_iᵀv̄_i (the last where weights are shares) for rows i from `begin` on, each
-// flattened: P times the flattened k_jᵀv_j
+// C_i^h = Σ_j P'_ij k_jᵀv_j − k̄_iᵀv̄_i (the last where weights are shares) for
+// rows i from `begin` on, each flattened: P times the flattened k_jᵀv_j
 void covariances(const LayerParts& l, const LayerAt& at, const Moved& m,
                  Index h, Index begin, Matrix& out) {
   const Index k = m.k.cols() / l.heads, w = m.v.cols() / l.heads;
@@ -179,8 +179,7 @@ double through_slope(const LayerParts& l, const LayerAt& at, Index h, Index i,
   Eigen::Map<Matrix> after(row, l.k + rank, lanes);
   after.setZero();
   after.topLeftCorner(l.k, l.w) = back.topRows(l.w).transpose();
-  after.bottomRows(rank).noalias() =
-      mix.lazyProduct(after.topRows(l.k));
+  after.bottomRows(rank).noalias() = mix.lazyProduct(after.topRows(l.k));
   return back.bottomRows(width).norm();
 }
 
@@ -240,10 +239,9 @@ Vector query_path_norms_above(const LayerParts& l, const SplitWeights& split,
           product_eigenvalue(gram_at(left_grams, split.query, lefts, k, i),
                              gram_at(right_grams, split.output, rights, w, i)));
       norms[begin + i] = well_above(
-          cut_norm +
-          std::min(rest_sum[begin + i], split.norm_query *
-                                            rest_most[begin + i] *
-                                            split.norm_output));
+          cut_norm + std::min(rest_sum[begin + i], split.norm_query *
+                                                       rest_most[begin + i] *
+                                                       split.norm_output));
     }
   });
   return norms;

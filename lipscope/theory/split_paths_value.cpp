@@ -152,8 +152,7 @@ double contracted_value_path_above(const LayerParts& l,
   const Matrix slopes = value_slopes_above(l, at);
   Vector norms(l.heads);
   for (Index h = 0; h < l.heads; ++h)
-    norms[h] =
-        nonnegative_norm_above(at.p[h] * slopes.col(h).asDiagonal());
+    norms[h] = nonnegative_norm_above(at.p[h] * slopes.col(h).asDiagonal());
   return well_above(
       std::min(rest_above(l, split, norms),
                split.norm_value * norms.maxCoeff() * split.norm_output));

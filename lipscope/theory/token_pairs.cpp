@@ -263,8 +263,8 @@ Matrix query_parts(const LayerParts& l, const LayerAt& at,
   Matrix out(n * w, l.heads * l.k);
   parallel_for(n, l.threads, [&](Index i) {
     for (Index h = 0; h < l.heads; ++h) {
-      const Matrix steps = at.v.middleCols(h * w, w).rowwise() -
-                           centre.row(i).segment(h * w, w);
+      const Matrix steps =
+          at.v.middleCols(h * w, w).rowwise() - centre.row(i).segment(h * w, w);
       const Matrix c = steps.transpose() *
                        at.slope(h).row(i).transpose().asDiagonal() *
                        at.k.middleCols(h * width, width);
@@ -296,25 +296,22 @@ Matrix norms_with_slopes(const LayerParts& l, const LayerAt& at) {
         auto of_head = part.middleCols(h * w, w);
         const Matrix value = l.value.middleCols(h * w, w);
         if (bent_values)
-          of_head.noalias() =
-              at.p[h](i, j) * value *
-              back_through_kind(l, at, h, Feature::value,
-                                Matrix::Identity(w, w), j)
-                  .transpose();
+          of_head.noalias() = at.p[h](i, j) * value *
+                              back_through_kind(l, at, h, Feature::value,
+                                                Matrix::Identity(w, w), j)
+                                  .transpose();
         else
           of_head = at.p[h](i, j) * value;
         const Vector pull = l.key.middleCols(h * k, k) *
                             pulled.row(j).segment(h * k, k).transpose();
-        of_head.noalias() +=
-            at.slope(h)(i, j) * pull *
-            (at.v.row(j) - centre.row(i)).segment(h * w, w);
+        of_head.noalias() += at.slope(h)(i, j) * pull *
+                             (at.v.row(j) - centre.row(i)).segment(h * w, w);
         if (i == j)
-          of_head.noalias() +=
-              l.query.middleCols(h * k, k) *
-              queries.block(i * w, h * k, w, k).transpose();
+          of_head.noalias() += l.query.middleCols(h * k, k) *
+                               queries.block(i * w, h * k, w, k).transpose();
       }
-      norms(i, j) = weight_norm_above(l.projected ? Matrix(part * output)
-                                                  : part);
+      norms(i, j) =
+          weight_norm_above(l.projected ? Matrix(part * output) : part);
     }
   });
   return norms;

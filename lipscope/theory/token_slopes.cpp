@@ -32,8 +32,7 @@ double largest_slope(const LayerParts& l, const LayerAt& at, Index h,
   const Matrix all = Matrix::Identity(made.cols(), made.cols());
   double most = 0.0;
   for (Index i = 0; i < raw.rows(); ++i) {
-    most = std::max(most,
-                    back_through_kind(l, at, h, which, all, i).norm());
+    most = std::max(most, back_through_kind(l, at, h, which, all, i).norm());
     if (made.cols() == 1 && raw(i, 0) != 0.0)
       most = std::max(most, std::abs(made(i, 0) / raw(i, 0)));
   }

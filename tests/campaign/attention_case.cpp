@@ -194,13 +194,14 @@ Case attention_case(Dice dice) {
     p->spoken.push_back(
         {"row gain, " + name_of(kind), Measure::row, gain.row.value()});
   }
-  if (kind == Kind::dot && !rotary) {
-    p->certificates.emplace(p->weights, p->options);
-    for (const Certificate which : all_certificates)
-      if (p->certificates->offers(which))
-        p->spoken.push_back(
-            {"at X: " + name_of(which), Measure::two, 0.0, which});
-  }
+  p->certificates.emplace(p->weights, p->options);
+  const std::string of = rotary              ? " (rotary)"
+                         : kind == Kind::dot ? ""
+                                             : " (" + name_of(kind) + ")";
+  for (const Certificate which : all_certificates)
+    if (p->certificates->offers(which))
+      p->spoken.push_back(
+          {"at X: " + name_of(which) + of, Measure::two, 0.0, which});
   std::string what = described(*p, x);
   return made(p, std::move(what), std::move(x), region);
 }

@@ -194,7 +194,14 @@ TEST(Certificates, OfHeadsAddUpAsBoundsDo) {
 
 TEST(Certificates, RefuseOtherMaps) {
   const AttentionWeights w = one_by_one(1, 1, 1);
-  EXPECT_THROW(LocalCertificates(w, {.kind = Kind::sigmoid}),
+  const LocalCertificates sigmoid(w, {.kind = Kind::sigmoid});
+  EXPECT_FALSE(sigmoid.offers(Certificate::covariances));
+  EXPECT_THROW(sigmoid.at(column({1, 0}), Certificate::covariances),
+               std::invalid_argument);
+  // one feature cannot be turned; tokens with masses have none
+  EXPECT_THROW(LocalCertificates(w, {.rope_theta = 10.0}),
+               std::invalid_argument);
+  EXPECT_THROW(LocalCertificates(w, {.log_mass = Vector::Zero(2)}),
                std::invalid_argument);
   EXPECT_THROW(LocalCertificates(w, {.sequences = 2}), std::invalid_argument);
   EXPECT_THROW(LocalCertificates(w, {.heads = {3}}), std::invalid_argument);

@@ -59,12 +59,12 @@ void try_bounds(Kind kind, std::uint64_t first, Index count, Ratios& ratios,
     const Index n = t.x.rows();
     for (const Bound& b : bounds(t.weights, test::setting_of(t, R)))
       ratios.add(b.name, test::measured(J, b.norm, n, Rng(seed)) / b.value);
-    if (kind != Kind::dot) return;
+    const std::string of = kind == Kind::dot ? "" : " (" + name_of(kind) + ")";
     const double reached = test::norm2(J);
     const LocalCertificates certificates(t.weights, t.options);
     for (const Certificate which : all_certificates)
       if (certificates.offers(which))
-        ratios.add("at X: " + name_of(which),
+        ratios.add("at X: " + name_of(which) + of,
                    reached / certificates.at(t.x, which).value);
   });
 }
