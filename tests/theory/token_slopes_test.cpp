@@ -202,9 +202,8 @@ TEST(TokenSlopes, NoLongInputExceedsTheCertificates) {
 }
 
 TEST(TokenSlopes, RotatedPartsOfThePathsAreAboveTheirNorms) {
-  // with one query head and no value path but what is rotated: W_V from a
-  // feature that neither queries nor keys read, so that the key and query paths
-  // meet no other; the certificate of parts is within the power that is lost
+  // below the diagonal a block of one head is its value part P_ij W_V and its
+  // key part
   const Index d = 8, k = 6, n = 40;
   const Rng rng(3);
   AttentionWeights w;
