@@ -1,6 +1,8 @@
 // Encodes a text with small vocabularies of the three kinds.
 
 #include "fuzz/fuzzing.h"
+#include "lipscope/text/bert_files.h"
+#include "lipscope/text/gpt2_files.h"
 #include "lipscope/text/utf8.h"
 
 using namespace lipscope;
@@ -25,16 +27,16 @@ Tokenizer byte_pair(bool add_prefix_space) {
       {"a", "b"},         {"a", "a"},          {"aa", "aa"},
       {pieces[' '], "a"}, {pieces[' '], "ab"}, {pieces[0xc3], pieces[0xa9]}};
   for (const auto& [left, right] : merges) pieces.push_back(left + right);
-  return Tokenizer(BytePairTokenizer("fuzz", pieces, merges, add_prefix_space));
+  return Tokenizer(gpt2_pipeline("fuzz", pieces, merges, add_prefix_space));
 }
 
 Tokenizer word_piece(const BertNormalization& how) {
-  WordPieceOptions options;
+  BertOptions options;
   options.normalization = how;
-  return Tokenizer(WordPieceTokenizer("fuzz",
-                                      {"[UNK]", "a", "b", "##a", "##b", "ab",
-                                       "##ab", ".", "e", "\u6771"},
-                                      options),
+  return Tokenizer(bert_pipeline("fuzz",
+                                 {"[UNK]", "a", "b", "##a", "##b", "ab", "##ab",
+                                  ".", "e", "\u6771"},
+                                 options),
                    {{.content = "[UNK]", .id = 0, .lstrip = true},
                     {.content = "ab",
                      .id = 5,

@@ -3,6 +3,7 @@
 #include "lipscope/text/tokenizer_json.h"
 
 #include "fuzz/fuzzing.h"
+#include "lipscope/text/bert_files.h"
 
 using namespace lipscope;
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "fuzz/fuzzing.h"
+#include "lipscope/text/bert_files.h"
+#include "lipscope/text/gpt2_files.h"
 #include "lipscope/text/token_ids.h"
 
 using namespace lipscope;
@@ -19,11 +21,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data,
   fuzz::may_refuse([&] { parse_token_ids("ids", rest); });
   fuzz::may_refuse([&] {
     const Tokenizer tokenizer(
-        parse_byte_pair("vocab.json", vocabulary, "merges.txt", rest));
+        parse_gpt2_files("vocab.json", vocabulary, "merges.txt", rest));
     fuzz::check_tokens(tokenizer, sample);
   });
   fuzz::may_refuse([&] {
-    const Tokenizer tokenizer(parse_word_piece("vocab.txt", rest, {}));
+    const Tokenizer tokenizer(parse_bert_vocabulary("vocab.txt", rest, {}));
     fuzz::check_tokens(tokenizer, sample);
   });
   return 0;

@@ -20,7 +20,7 @@ constexpr TokenId first_byte = 3, first_text = first_byte + 256;
 // no pieces of language: those of Llama have up to 48 bytes.
 constexpr std::int32_t longest_allowed = 512;
 
-struct ScoredPiece {
+struct FilePiece {
   std::string piece;
   float score = 0;
 };
@@ -58,7 +58,7 @@ class Reader {
   std::size_t size_;
 };
 
-std::vector<ScoredPiece> read_pieces(std::string_view place,
+std::vector<FilePiece> read_pieces(std::string_view place,
                                      std::span<const std::byte> content) {
   Reader reader(place, content);
   const auto longest = reader.number<std::int32_t>();
@@ -66,10 +66,10 @@ std::vector<ScoredPiece> read_pieces(std::string_view place,
     throw InputError(fmt::format(
         "{}: the longest piece is said to have {} bytes, expected 1 to {}",
         place, longest, longest_allowed));
-  std::vector<ScoredPiece> pieces;
+  std::vector<FilePiece> pieces;
   while (!reader.at_end()) {
     const std::size_t at = reader.at();
-    ScoredPiece read;
+    FilePiece read;
     read.score = reader.number<float>();
     const auto length = reader.number<std::int32_t>();
     if (length < 1 || length > longest || !std::isfinite(read.score))
@@ -101,7 +101,7 @@ void check_byte_piece(std::string_view place, const std::string& piece,
 
 LlamaTokenizer::LlamaTokenizer(std::string_view place,
                                std::span<const std::byte> content) {
-  const std::vector<ScoredPiece> read = read_pieces(place, content);
+  const std::vector<FilePiece> read = read_pieces(place, content);
   const auto size = static_cast<TokenId>(read.size());
   if (size < first_text)
     throw InputError(

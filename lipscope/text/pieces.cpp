@@ -1,6 +1,7 @@
 #include "lipscope/text/pieces.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -9,33 +10,8 @@
 #include "lipscope/io/json_text.h"
 
 namespace lipscope {
-namespace {
 
 using nlohmann::json;
-
-// The pieces of the vocabulary and the added ones, once each.
-PieceIds all_pieces(std::string_view place, const json& vocabulary,
-                    const std::vector<AddedToken>& added_tokens) {
-  if (!vocabulary.is_object())
-    throw InputError(
-        fmt::format("{}: the vocabulary is {}, expected ids by "
-                    "piece",
-                    place, shown(vocabulary)));
-  PieceIds ids;
-  for (const auto& [piece, id] : vocabulary.items())
-    ids.emplace(piece, piece_id(place, piece, id));
-  for (const AddedToken& token : added_tokens) {
-    const TokenId known = ids.emplace(token.content, token.id).first->second;
-    if (known != token.id)
-      throw InputError(
-          fmt::format("{}: piece {} has id {} in the vocabulary and {} among "
-                      "the added tokens",
-                      place, printable(token.content), known, token.id));
-  }
-  return ids;
-}
-
-}  // namespace
 
 TokenId piece_id(std::string_view place, std::string_view piece,
                  const json& id) {
@@ -48,32 +24,60 @@ TokenId piece_id(std::string_view place, std::string_view piece,
   return id.get<TokenId>();
 }
 
-std::vector<std::string> pieces_by_id(std::string_view place,
-                                      const json& vocabulary,
-                                      const std::vector<AddedToken>& added) {
-  const PieceIds ids = all_pieces(place, vocabulary, added);
+PieceIds parse_piece_ids(std::string_view place, const json& vocabulary) {
+  if (!vocabulary.is_object())
+    throw InputError(
+        fmt::format("{}: the vocabulary is {}, expected ids by "
+                    "piece",
+                    place, shown(vocabulary)));
+  PieceIds ids;
+  ids.reserve(vocabulary.size());
+  for (const auto& [piece, id] : vocabulary.items())
+    ids.emplace(piece, piece_id(place, piece, id));
   if (ids.empty())
     throw InputError(fmt::format("{}: the vocabulary is empty", place));
+  return ids;
+}
 
-  // as many places as pieces, whatever ids they claim
-  std::vector<const std::string*> by_id(ids.size(), nullptr);
-  TokenId largest = 0;
-  for (const auto& [piece, id] : ids) {
-    largest = std::max(largest, id);
-    if (static_cast<std::size_t>(id) >= by_id.size()) continue;
-    if (by_id[id] != nullptr)
-      throw InputError(fmt::format("{}: pieces {} and {} both have id {}",
-                                   place, printable(*by_id[id]),
-                                   printable(piece), id));
-    by_id[id] = &piece;
+PieceIds with_added(std::string_view place, PieceIds ids,
+                    const std::vector<AddedToken>& added) {
+  const std::size_t size = ids.size();
+  std::int64_t next = static_cast<std::int64_t>(size);
+  for (const AddedToken& token : added) {
+    const auto [known, is_new] = ids.emplace(token.content, token.id);
+    if (is_new && token.id != next)
+      throw InputError(fmt::format(
+          "{}: the added token {} has id {}, expected {}: the vocabulary has "
+          "{} pieces, and added tokens follow one by one",
+          place, printable(token.content), token.id, next, size));
+    if (known->second != token.id)
+      throw InputError(fmt::format(
+          "{}: piece {} has id {} in the vocabulary and {} among "
+          "the added tokens",
+          place, printable(token.content), known->second, token.id));
+    next = std::max(next, std::int64_t{token.id} + 1);
   }
-  std::vector<std::string> pieces;
-  for (const std::string* piece : by_id) {
-    if (piece == nullptr)
-      throw InputError(
-          fmt::format("{}: no piece has id {}, though ids go up to {}", place,
-                      pieces.size(), largest));
-    pieces.push_back(*piece);
+  return ids;
+}
+
+std::vector<std::string> pieces_by_id(std::string_view place,
+                                      const PieceIds& ids) {
+  constexpr std::size_t most_left_out = 1000;
+  TokenId largest = -1;
+  for (const auto& [piece, id] : ids) largest = std::max(largest, id);
+  const std::size_t size = static_cast<std::size_t>(largest) + 1;
+  if (size > ids.size() + most_left_out)
+    throw InputError(fmt::format("{}: {} pieces have ids up to {}", place,
+                                 ids.size(), largest));
+  std::vector<std::string> pieces(size);
+  std::vector<bool> taken(size, false);
+  for (const auto& [piece, id] : ids) {
+    if (taken[id])
+      throw InputError(fmt::format("{}: pieces {} and {} both have id {}",
+                                   place, printable(pieces[id]),
+                                   printable(piece), id));
+    taken[id] = true;
+    pieces[id] = piece;
   }
   return pieces;
 }
@@ -91,6 +95,21 @@ PieceIds ids_by_piece(std::string_view place,
                       place, printable(piece), known->second, id));
   }
   return ids;
+}
+
+TokenId unknown_piece(std::string_view place, const PieceIds& ids,
+                      std::string_view unknown) {
+  const auto found = ids.find(unknown);
+  if (found == ids.end())
+    throw InputError(
+        fmt::format("{}: the unknown token {} is not in the vocabulary", place,
+                    printable(unknown)));
+  return found->second;
+}
+
+TokenId byte_piece(const PieceIds& ids, unsigned char byte) {
+  const auto found = ids.find(fmt::format("<0x{:02X}>", byte));
+  return found == ids.end() ? -1 : found->second;
 }
 
 std::vector<std::string_view> lines_of(std::string_view text) {

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <type_traits>
 
 #include "lipscope/core/errors.h"
 #include "lipscope/io/json_text.h"
 #include "lipscope/io/mapped_file.h"
+#include "lipscope/text/bert_files.h"
+#include "lipscope/text/gpt2_files.h"
 #include "lipscope/text/tokenizer_json.h"
 #include "lipscope/text/utf8.h"
 
@@ -31,27 +32,27 @@ std::vector<AddedToken> named_pieces(const std::vector<std::string>& pieces,
   return tokens;
 }
 
-Tokenizer load_byte_pair(const std::filesystem::path& vocabulary,
-                         const std::filesystem::path& merges) {
+Tokenizer load_gpt2(const std::filesystem::path& vocabulary,
+                    const std::filesystem::path& merges) {
   if (!std::filesystem::exists(merges))
     throw InputError(fmt::format("{}: has no {} beside it", vocabulary.string(),
                                  merges.filename().string()));
   const MappedFile vocabulary_file(vocabulary);
   const MappedFile merges_file(merges);
-  BytePairTokenizer pairs =
-      parse_byte_pair(vocabulary.string(), text_of(vocabulary_file),
-                      merges.string(), text_of(merges_file));
+  Pipeline pairs =
+      parse_gpt2_files(vocabulary.string(), text_of(vocabulary_file),
+                       merges.string(), text_of(merges_file));
   const std::vector<AddedToken> added =
       named_pieces(pairs.pieces(), {"<|endoftext|>"});
   return Tokenizer(std::move(pairs), added);
 }
 
-Tokenizer load_word_piece(const std::filesystem::path& vocabulary,
-                          const std::filesystem::path& config) {
-  WordPieceOptions options;
+Tokenizer load_bert(const std::filesystem::path& vocabulary,
+                    const std::filesystem::path& config) {
+  BertOptions options;
   if (std::filesystem::exists(config))
     options = parse_bert_config(config.string(), text_of(MappedFile(config)));
-  WordPieceTokenizer words = parse_word_piece(
+  Pipeline words = parse_bert_vocabulary(
       vocabulary.string(), text_of(MappedFile(vocabulary)), options);
   const std::vector<AddedToken> added =
       named_pieces(words.pieces(), options.special);
@@ -69,69 +70,49 @@ Tokenizer load_llama(const std::filesystem::path& path) {
 Tokenizer::Tokenizer(Kind kind, const std::vector<AddedToken>& added)
     : kind_(std::move(kind)) {
   std::vector<AddedToken> verbatim, normalized;
-  const auto* words = std::get_if<WordPieceTokenizer>(&kind_);
+  const auto* pipeline = std::get_if<Pipeline>(&kind_);
   for (AddedToken token : added) {
     require(token.id >= 0 && token.id < vocabulary_size(),
             "Tokenizer: the added token {} has id {}, of a vocabulary of {}",
             token.content, token.id, vocabulary_size());
-    if (token.normalized && words)
-      token.content = words->normalized(token.content);
-    (token.normalized ? normalized : verbatim).push_back(std::move(token));
+    if (token.normalized && pipeline)
+      token.content = pipeline->normalized(token.content);
+    // only a pipeline normalises
+    (token.normalized && pipeline ? normalized : verbatim)
+        .push_back(std::move(token));
   }
   verbatim_ = AddedTokens(std::move(verbatim));
   normalized_ = AddedTokens(std::move(normalized));
 }
 
-namespace {
-
-// All of these spans, with the places of each counted from the text's beginning
-template <class Encode>
-std::vector<Token> by_spans(std::string_view text,
-                            const std::vector<TextSpan>& spans,
-                            const Encode& between) {
+std::vector<Token> Tokenizer::encode(std::string_view text) const {
+  check_utf8(text);
   std::vector<Token> tokens;
-  for (const TextSpan& span : spans) {
+  for (const TextSpan& span : verbatim_.split(text)) {
     if (span.id) {
       tokens.push_back({*span.id, span.begin, span.end});
       continue;
     }
-    for (Token token : between(text.substr(span.begin, span.end - span.begin),
-                               span.begin == 0)) {
-      token.begin += span.begin;
-      token.end += span.begin;
+    const std::string_view part =
+        text.substr(span.begin, span.end - span.begin);
+    for (const Token& token : encode_between(part, span.begin))
       tokens.push_back(token);
-    }
   }
   return tokens;
 }
 
-}  // namespace
-
-std::vector<Token> Tokenizer::encode(std::string_view text) const {
-  check_utf8(text);
-  return by_spans(text, verbatim_.split(text),
-                  [&](std::string_view part, bool beginning) {
-                    return encode_between(part, beginning);
-                  });
-}
-
 std::vector<Token> Tokenizer::encode_between(std::string_view text,
-                                             bool beginning) const {
-  if (const auto* words = std::get_if<WordPieceTokenizer>(&kind_))
-    return words->encode(text, normalized_);
-  // the others do not normalise
-  return by_spans(text, normalized_.split(text),
-                  [&](std::string_view part, bool first) {
-                    return std::visit(
-                        [&](const auto& kind) {
-                          if constexpr (std::is_same_v<decltype(kind),
-                                                       const LlamaTokenizer&>)
-                            return kind.encode(part, beginning && first);
-                          else
-                            return kind.encode(part);
-                        },
-                        kind_);
-                  });
+                                             std::size_t begin) const {
+  if (const auto* pipeline = std::get_if<Pipeline>(&kind_))
+    return pipeline->encode(text, begin, normalized_);
+  const auto* llama = std::get_if<LlamaTokenizer>(&kind_);
+  std::vector<Token> tokens = llama ? llama->encode(text, begin == 0)
+                                    : std::get<Vocabulary>(kind_).encode(text);
+  for (Token& token : tokens) {
+    token.begin += begin;
+    token.end += begin;
+  }
+  return tokens;
 }
 
 std::string Tokenizer::decode(std::span<const TokenId> ids) const {
@@ -173,12 +154,11 @@ Tokenizer load_tokenizer(const std::filesystem::path& folder) {
     return parse_tokenizer_json(path.string(), text_of(MappedFile(path)));
   }
   if (has("vocab.json"))
-    return load_byte_pair(folder / "vocab.json", folder / "merges.txt");
+    return load_gpt2(folder / "vocab.json", folder / "merges.txt");
   if (has("encoder.json"))
-    return load_byte_pair(folder / "encoder.json", folder / "vocab.bpe");
+    return load_gpt2(folder / "encoder.json", folder / "vocab.bpe");
   if (has("vocab.txt"))
-    return load_word_piece(folder / "vocab.txt",
-                           folder / "tokenizer_config.json");
+    return load_bert(folder / "vocab.txt", folder / "tokenizer_config.json");
   if (has("tokenizer.bin")) return load_llama(folder / "tokenizer.bin");
   if (has("config.json")) {
     const std::filesystem::path path = folder / "config.json";

@@ -4,21 +4,19 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
 #include "lipscope/text/added_tokens.h"
-#include "lipscope/text/byte_pair.h"
 #include "lipscope/text/llama_tokenizer.h"
+#include "lipscope/text/pipeline.h"
 #include "lipscope/text/token.h"
 #include "lipscope/text/vocabulary.h"
-#include "lipscope/text/word_piece.h"
 
 namespace lipscope {
 
-/// What turns text into token ids: GPT-2's, BERT's or Llama's way, or character
-/// by character.
+/// What turns text into token ids: in the steps of a pipeline, as Hugging
+/// Face's tokenizers do, Llama's way, or character by character.
 ///
 /// The ids are those of the text and nothing else. No special token is added
 /// ([CLS], the beginning of a text), and nothing is cut off or filled up. One
@@ -26,8 +24,7 @@ namespace lipscope {
 /// text is cut at the added tokens, and what lies between is encoded by itself.
 class Tokenizer {
  public:
-  using Kind = std::variant<BytePairTokenizer, WordPieceTokenizer,
-                            LlamaTokenizer, Vocabulary>;
+  using Kind = std::variant<Pipeline, LlamaTokenizer, Vocabulary>;
 
   explicit Tokenizer(Kind kind, const std::vector<AddedToken>& added = {});
 
@@ -40,9 +37,8 @@ class Tokenizer {
   /// lost its case, its accents and its blanks.
   std::string decode(std::span<const TokenId> ids) const;
 
-  /// One piece: its bytes, for GPT-2 and Llama, which may be part of a
-  /// character; a character in UTF-8; as it is written in the vocabulary, for
-  /// BERT.
+  /// One piece: its bytes, which may be part of a character; as it is written
+  /// in the vocabulary, for BERT.
   const std::string& piece(TokenId id) const;
 
   /// All of them, by their ids.
@@ -52,8 +48,9 @@ class Tokenizer {
   TokenId vocabulary_size() const;
 
  private:
+  // of what stands at byte `begin`, between the tokens that are found first
   std::vector<Token> encode_between(std::string_view text,
-                                    bool beginning) const;
+                                    std::size_t begin) const;
 
   Kind kind_;
   AddedTokens verbatim_, normalized_;
@@ -64,12 +61,12 @@ std::vector<TokenId> ids_of(std::span<const Token> tokens);
 
 /// The tokenizer of a model's folder, from the first of these that is there:
 ///
-///   tokenizer.json                 byte-level BPE or WordPiece
+///   tokenizer.json                 Hugging Face's (tokenizer_json.h)
 ///   vocab.json with merges.txt     GPT-2
 ///   encoder.json with vocab.bpe    GPT-2 as first published
 ///   vocab.txt                      BERT, uncased unless a
-///   tokenizer_config.json
-///                                  beside it says otherwise
+///                                  tokenizer_config.json beside it says
+///                                  otherwise
 ///   tokenizer.bin                  Llama, as llama2.c has it
 ///   config.json with characters    character by character, as lipscope trains
 ///

@@ -6,22 +6,18 @@
 
 namespace lipscope {
 
-/// From the content of a tokenizer.json, as Hugging Face's tokenizers write it:
-/// a model BPE behind a pre-tokenizer ByteLevel, or a model WordPiece behind
-/// BertNormalizer and BertPreTokenizer.
+/// From the content of a tokenizer.json, as Hugging Face's tokenizers write it.
+/// Each part of the file is one step of the pipeline:
+///
+///   normalizer       normalizer_json.h
+///   pre_tokenizer    pre_tokenizer_json.h
+///   model            model_json.h
+///   added_tokens     added_tokens.h
 ///
 /// What it says of truncation, padding, post-processing and decoding is passed
-/// over; added tokens are matched in the text (added_tokens.h). InputError,
-/// beginning with `place`, for another model, normalizer or pre-tokenizer, by
-/// its name; for options that would change the ids and are not implemented
-/// (dropout, suffixes, byte_fallback, ...); and for what is malformed.
+/// over. The ids are those of Hugging Face's tokenizers, or there is an
+/// InputError that begins with `place` and names the key and its value: for
+/// what is not implemented, and for what is malformed.
 Tokenizer parse_tokenizer_json(std::string_view place, std::string_view text);
-
-/// How to read the vocab.txt beside a tokenizer_config.json with this content:
-/// its do_lower_case, strip_accents, tokenize_chinese_chars and the names of
-/// its special tokens (unk_token, cls_token, …). What it does not say is as for
-/// the uncased BERT.
-WordPieceOptions parse_bert_config(std::string_view place,
-                                   std::string_view text);
 
 }  // namespace lipscope

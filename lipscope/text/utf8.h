@@ -19,6 +19,17 @@ struct Character {
 /// The character that begins at byte `at` of a text that is UTF-8.
 Character character_at(std::string_view text, std::size_t at);
 
+/// Calls visit(code, begin, end) for every character of a text that is UTF-8,
+/// with its bytes [begin, end).
+template <class Visit>
+void for_each_character(std::string_view text, Visit&& visit) {
+  for (std::size_t at = 0; at < text.size();) {
+    const Character c = character_at(text, at);
+    visit(c.code, at, at + c.size);
+    at += c.size;
+  }
+}
+
 /// The bytes of a character in UTF-8.
 std::string utf8_of(char32_t code);
 

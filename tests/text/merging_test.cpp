@@ -9,9 +9,10 @@
 #include "lipscope/core/errors.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/text/byte_pair.h"
-#include "lipscope/text/gpt2_words.h"
+#include "lipscope/text/gpt2_files.h"
 #include "lipscope/text/llama_tokenizer.h"
 #include "lipscope/text/pair_merges.h"
+#include "lipscope/text/tokenizer.h"
 #include "tests/text/vocabularies.h"
 
 namespace lipscope {
@@ -94,7 +95,8 @@ TEST(PairMerges, FindWhatLookingAtAllPairsAgainAndAgainFinds) {
 TEST(Gpt2Words, AreCutWhereTheDescriptionSays) {
   const auto words = [](std::string_view text) {
     Strings all;
-    for (const std::string_view word : gpt2_words(text)) all.emplace_back(word);
+    for (const SourcedText& word : gpt2_words()(SourcedText(text)))
+      all.push_back(word.text());
     return all;
   };
   EXPECT_EQ(words("Hello world"), (Strings{"Hello", " world"}));
@@ -114,19 +116,19 @@ TEST(Gpt2Words, AreCutWhereTheDescriptionSays) {
 }
 
 // "h" "e" → "he", "l" "l" → "ll", "he" "ll" → "hell", " " "hell" → " hell"
-BytePairTokenizer small_byte_pair(bool add_prefix_space = false) {
+Tokenizer small_byte_pair(bool add_prefix_space = false) {
   Strings pieces;
   for (int byte = 0; byte < 256; ++byte)
     pieces.push_back(test::spelled_byte(byte));
   for (const char* piece : {"he", "ll", "hell", " hell"})
     pieces.push_back(test::spelled(piece));
-  return BytePairTokenizer(
+  return Tokenizer(gpt2_pipeline(
       "small", pieces,
       {{"h", "e"}, {"l", "l"}, {"he", "ll"}, {test::spelled(" "), "hell"}},
-      add_prefix_space);
+      add_prefix_space));
 }
 
-TEST(BytePairTokenizer, MergesInTheOrderOfTheFile) {
+TEST(Gpt2Tokenizer, MergesInTheOrderOfTheFile) {
   EXPECT_EQ(small_byte_pair().encode("hello hell\xc3\xa9"),
             (std::vector<Token>{{258, 0, 4},
                                 {'o', 4, 5},
@@ -138,16 +140,16 @@ TEST(BytePairTokenizer, MergesInTheOrderOfTheFile) {
             (std::vector<Token>{{257, 0, 2}, {'l', 2, 3}}));
 }
 
-TEST(BytePairTokenizer, PutsABlankBeforeTheTextWhereAskedTo) {
-  const BytePairTokenizer t = small_byte_pair(true);
+TEST(Gpt2Tokenizer, PutsABlankBeforeTheTextWhereAskedTo) {
+  const Tokenizer t = small_byte_pair(true);
   EXPECT_EQ(t.encode("hello"), (std::vector<Token>{{259, 0, 4}, {'o', 4, 5}}));
   EXPECT_EQ(t.encode(" hello"), small_byte_pair().encode(" hello"));
   EXPECT_EQ(t.encode("!"), (std::vector<Token>{{' ', 0, 0}, {'!', 0, 1}}));
   EXPECT_TRUE(t.encode("").empty());
 }
 
-TEST(BytePairTokenizer, GivesBackEveryText) {
-  const BytePairTokenizer t = small_byte_pair();
+TEST(Gpt2Tokenizer, GivesBackEveryText) {
+  const Tokenizer t = small_byte_pair();
   Rng rng(2);
   for (int round = 0; round < 50; ++round) {
     const std::string text = random_text(rng, 200) + "hello  hell";
@@ -167,17 +169,17 @@ TEST(BytePairTokenizer, GivesBackEveryText) {
   }
 }
 
-TEST(BytePairTokenizer, TakesAVeryLongWord) {
+TEST(Gpt2Tokenizer, TakesAVeryLongWord) {
   // quadratic work would take minutes
   const std::string text(1 << 18, 'l');
   EXPECT_EQ(small_byte_pair().encode(text).size(), text.size() / 2);
 }
 
-TEST(BytePairTokenizer, RefusesAByteWithoutAPiece) {
-  const BytePairTokenizer t("small", {"a", "b"}, {});
+TEST(Gpt2Tokenizer, RefusesAByteWithoutAPiece) {
+  const Tokenizer t(gpt2_pipeline("small", {"a", "b"}, {}));
   EXPECT_EQ(t.encode("ab").size(), 2u);
   EXPECT_TRUE(test::says(test::message_of<InputError>([&] { t.encode("abc"); }),
-                         {"0x63", "\"abc\""}));
+                         {"\"c\"", "\"abc\""}));
 }
 
 // Pieces with a blank before them, as Llama's have.
