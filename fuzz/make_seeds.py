@@ -70,6 +70,24 @@ def tokenizer_json():
                      "continuing_subword_prefix": "##",
                      "max_input_chars_per_word": 100,
                      "vocab": {p: i for i, p in enumerate(pieces)}}}
+    pieces = ["<unk>", "\u2581", "a", "b", "\u2581a", "ab", "<0x0A>"]
+    yield {"added_tokens": [], "normalizer": {"type": "Sequence", "normalizers": [
+               {"type": "NFKC"}, {"type": "Lowercase"}, {"type": "Prepend", "prepend": "\u2581"},
+               {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"},
+               {"type": "Strip", "strip_left": True, "strip_right": False}]},
+           "pre_tokenizer": None,
+           "model": {"type": "BPE", "unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True,
+                     "ignore_merges": True, "vocab": {p: i for i, p in enumerate(pieces)},
+                     "merges": ["a b", ["\u2581", "a"]]}}
+    yield {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "CAAAAAAAAAAAAAAAYQA="},
+           "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+               {"type": "Split", "pattern": {"Regex": "\\p{N}{1,3}|[^\\s[a.]]+(?!\\S)|(?i:'s)"},
+                "behavior": "MergedWithNext", "invert": True},
+               {"type": "Digits", "individual_digits": True},
+               {"type": "Punctuation", "behavior": "Contiguous"},
+               {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": True}]},
+           "model": {"type": "Unigram", "unk_id": 0, "byte_fallback": True,
+                     "vocab": [[p, -float(i)] for i, p in enumerate(pieces)]}}
     yield {"do_lower_case": False, "strip_accents": None,
            "tokenize_chinese_chars": True, "unk_token": "[UNK]"}
 
@@ -145,6 +163,9 @@ def seeds():
         "best_valid_nll": 2.5}).encode()
     for file in tokenizer_json():
         yield "tokenizer_json", json.dumps(file, ensure_ascii=False).encode()
+    for regex in ("'s|'t| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
+                  "(?i:'s)|[^\\r\\n[a.]]?\\u00e9|\\x{6771}{1,3}|^\\P{Lu}$|(?<=b)\\d*"):
+        yield "regex", regex.encode()
     for vocabulary in (few, every):
         yield "vocab_merges", b"\0".join((
             json.dumps(vocabulary, ensure_ascii=False).encode(),

@@ -32,6 +32,8 @@ class Translation {
         out_ += bracket();
       else if (c == '(')
         out_ += group();
+      else if (c == '{' && !at_end() && peek() == ',')
+        refuse("{,");
       else if (c == '}' && !at_end() && peek() == '+' && in_count_)
         refuse("}+");
       else
@@ -65,11 +67,16 @@ class Translation {
     if (!at_end() && peek() == '*') refuse("(*");
     if (at_end() || peek() != '?') return "(";
     for (const std::string_view known :
-         {"?:", "?=", "?!", "?<=", "?<!", "?>", "?i:", "?i)"})
+         {"?:", "?=", "?!", "?<=", "?<!", "?>", "?i:"})
       if (follows(known)) {
         at_ += known.size();
         return fmt::format("({}", known);
       }
+    // of the whole expression; within one the two disagree how far it reaches
+    if (at_ == 1 && follows("?i)")) {
+      at_ += 3;
+      return "(?i)";
+    }
     refuse(fmt::format("({}", regex_.substr(at_, 3)));
   }
 

@@ -164,6 +164,68 @@ TEST(TokenizerJson, NamesTheTypeThatItCannotRead) {
       test::says(with(pair, "/model/unk_token", "x"), {"unknown token \"x\""}));
 }
 
+// what is wrong in a step, and what the refusal says of it
+TEST(TokenizerJson, NamesTheKeyAndTheValueThatItRefuses) {
+  const json pair = test::byte_pair_json(test::byte_vocabulary({}), {});
+  json unigram = pair;
+  unigram["model"] = {{"type", "Unigram"},
+                      {"unk_id", 0},
+                      {"vocab", {{"<unk>", 0.0}, {"a", -1.5}}}};
+  struct Bad {
+    json file;
+    const char* pointer;
+    json value;
+    std::vector<const char*> says;
+  };
+  const Bad all[] = {
+      {pair, "/pre_tokenizer", {{"type", "Split"}}, {"pattern"}},
+      {pair,
+       "/pre_tokenizer",
+       {{"type", "Split"}, {"pattern", {{"Regex", "["}}}},
+       {"pre_tokenizer: pattern", "ends early"}},
+      {pair,
+       "/pre_tokenizer",
+       {{"type", "Split"}, {"pattern", {{"String", "a"}}}, {"behavior", "x"}},
+       {"behavior is \"x\"", "Isolated"}},
+      {pair,
+       "/pre_tokenizer",
+       {{"type", "Metaspace"}, {"replacement", "__"}},
+       {"replacement is \"__\"", "one character"}},
+      {pair,
+       "/pre_tokenizer",
+       {{"type", "Metaspace"}, {"replacement", "_"}, {"prepend_scheme", "x"}},
+       {"prepend_scheme is \"x\""}},
+      {pair,
+       "/pre_tokenizer",
+       {{"type", "Sequence"}},
+       {"pretokenizers is null", "a list"}},
+      {pair,
+       "/normalizer",
+       {{"type", "Precompiled"}, {"precompiled_charsmap", "?"}},
+       {"precompiled_charsmap", "base64"}},
+      {pair,
+       "/normalizer",
+       {{"type", "Precompiled"}, {"precompiled_charsmap", "AAAA"}},
+       {"precompiled_charsmap", "3 bytes"}},
+      {pair, "/normalizer", {{"type", "Strip"}}, {"strip_left is null"}},
+      {pair, "/normalizer", {{"type", "Prepend"}}, {"prepend is null"}},
+      {unigram, "/model/vocab", json::array(), {"vocab is []"}},
+      {unigram, "/model/vocab/1", {"a"}, {"piece 1", "its score"}},
+      {unigram, "/model/vocab/1/0", "<unk>", {"\"<unk>\"", "twice"}},
+      {unigram, "/model/unk_id", 2, {"unk_id is 2", "vocabulary of 2"}},
+      {unigram, "/model/unk_id", -1, {"unk_id", "-1"}},
+      {unigram, "/model/byte_fallback", "x", {"byte_fallback", "true or"}},
+  };
+  for (const Bad& bad : all) {
+    json file = bad.file;
+    file[json::json_pointer(bad.pointer)] = bad.value;
+    const std::string message = refusal(file);
+    EXPECT_TRUE(message.starts_with("t.json: ")) << message;
+    for (const char* part : bad.says)
+      EXPECT_NE(message.find(part), message.npos) << message << " | " << part;
+  }
+}
+
 TEST(TokenizerJson, RefusesWrongTypesOfJson) {
   const json pair = test::byte_pair_json(test::byte_vocabulary({}), {});
   const json piece = test::word_piece_json({"[UNK]", "a"});
