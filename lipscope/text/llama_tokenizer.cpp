@@ -59,7 +59,7 @@ class Reader {
 };
 
 std::vector<FilePiece> read_pieces(std::string_view place,
-                                     std::span<const std::byte> content) {
+                                   std::span<const std::byte> content) {
   Reader reader(place, content);
   const auto longest = reader.number<std::int32_t>();
   if (longest < 1 || longest > longest_allowed)

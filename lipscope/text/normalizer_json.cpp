@@ -34,8 +34,10 @@ Normalizer parse_normalizer(const JsonSection& step) {
   if (type == "NFKD") return to_normal_form(NormalForm::nfkd);
   if (type == "Lowercase") return to_lower_case();
   if (type == "StripAccents") return without_marks();
-  if (type == "Strip")
-    return stripped(step.flag("strip_left"), step.flag("strip_right"));
+  if (type == "Strip") {
+    const bool left = step.flag("strip_left");
+    return stripped(left, step.flag("strip_right"));
+  }
   if (type == "Prepend") return prepending(step.text("prepend"));
   if (type == "Replace")
     return replacing(parse_pattern(step), step.text("content"));

@@ -57,9 +57,11 @@ PreTokenizer parse_pre_tokenizer(const JsonSection& step) {
   if (type == "ByteLevel")
     return byte_level(step.flag("add_prefix_space", true),
                       step.flag("use_regex", true));
-  if (type == "Split")
-    return split_at(parse_pattern(step), parse_behavior(step, ""),
+  if (type == "Split") {
+    Pattern pattern = parse_pattern(step);
+    return split_at(std::move(pattern), parse_behavior(step, ""),
                     step.flag("invert", false));
+  }
   if (type == "Metaspace") {
     const MetaspaceOptions options = parse_metaspace(step);
     return metaspace(character_at(options.mark, 0).code, options.scheme,

@@ -140,8 +140,8 @@ TEST(TokenizerJson, ReadsMergesInBothSpellings) {
 }
 
 TEST(TokenizerJson, NamesTheTypeThatItCannotRead) {
-  const json pair = test::byte_pair_json(test::byte_vocabulary({}), {});
-  const json piece = test::word_piece_json({"[UNK]", "a"});
+  const json pair =
+      test::byte_pair_json(test::byte_vocabulary({}), json::array());
   const auto with = [](json file, const char* pointer, const json& value) {
     file[json::json_pointer(pointer)] = value;
     return refusal(file);
@@ -160,17 +160,19 @@ TEST(TokenizerJson, NamesTheTypeThatItCannotRead) {
                  {"t.json: normalizer: normalizers[1]: type is", "Nmt"}));
   EXPECT_TRUE(test::says(with(pair, "/model/dropout", 0.5),
                          {"dropout is 0.5", "not implemented"}));
-  EXPECT_TRUE(
-      test::says(with(pair, "/model/unk_token", "x"), {"unknown token \"x\""}));
+  EXPECT_TRUE(test::says(with(pair, "/model/unk_token", "<none>"),
+                         {"unknown token \"<none>\""}));
 }
 
 // what is wrong in a step, and what the refusal says of it
 TEST(TokenizerJson, NamesTheKeyAndTheValueThatItRefuses) {
-  const json pair = test::byte_pair_json(test::byte_vocabulary({}), {});
+  const json pair =
+      test::byte_pair_json(test::byte_vocabulary({}), json::array());
   json unigram = pair;
-  unigram["model"] = {{"type", "Unigram"},
-                      {"unk_id", 0},
-                      {"vocab", {{"<unk>", 0.0}, {"a", -1.5}}}};
+  unigram["model"] = {
+      {"type", "Unigram"},
+      {"unk_id", 0},
+      {"vocab", json::parse(R"([["<unk>", 0.0], ["a", -1.5]])")}};
   struct Bad {
     json file;
     const char* pointer;
@@ -210,7 +212,7 @@ TEST(TokenizerJson, NamesTheKeyAndTheValueThatItRefuses) {
       {pair, "/normalizer", {{"type", "Strip"}}, {"strip_left is null"}},
       {pair, "/normalizer", {{"type", "Prepend"}}, {"prepend is null"}},
       {unigram, "/model/vocab", json::array(), {"vocab is []"}},
-      {unigram, "/model/vocab/1", {"a"}, {"piece 1", "its score"}},
+      {unigram, "/model/vocab/1", json::array({"a"}), {"piece 1", "its score"}},
       {unigram, "/model/vocab/1/0", "<unk>", {"\"<unk>\"", "twice"}},
       {unigram, "/model/unk_id", 2, {"unk_id is 2", "vocabulary of 2"}},
       {unigram, "/model/unk_id", -1, {"unk_id", "-1"}},
