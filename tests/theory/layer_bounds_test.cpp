@@ -68,6 +68,12 @@ class LayersOf : public testing::TestWithParam<Architecture> {
 constexpr MapName maps_of_a_layer[] = {MapName::core, MapName::attn,
                                        MapName::residual, MapName::block};
 
+// how far certificates may be above the dense Jacobian of these small layers;
+// of a block the gated MLP is the loosest part
+double at_most_times(MapName map) {
+  return map == MapName::block ? 1000 : map == MapName::residual ? 10 : 5;
+}
+
 TEST_P(LayersOf, CertificatesAreNeverBelowTheDenseJacobian) {
   for (const MapName map : maps_of_a_layer)
     for (const Kind kind : all_kinds) {
@@ -80,18 +86,21 @@ TEST_P(LayersOf, CertificatesAreNeverBelowTheDenseJacobian) {
         const Matrix x = size * gaussian(4, 8, Rng(3));
         const double exact = dense_norm(materialize(*f->linearize(x))).value;
         const auto usual = certificates.usual(x.rows());
-        EXPECT_EQ(usual.has_value(),
-                  kind == Kind::dot && GetParam() != Architecture::llama);
-        const auto bound = certificates.at(x, usual);
+        ASSERT_TRUE(usual);
+        const auto at_input = certificates.at(x, usual);
+        ASSERT_TRUE(at_input) << name_of(kind);
+        EXPECT_LE(exact, at_input->value)
+            << at_input->name << " map " << name_of(map) << " size " << size;
+        EXPECT_LE(at_input->value, at_most_times(map) * exact)
+            << at_input->name << " kind " << name_of(kind) << " size " << size;
+        const auto over_ball = certificates.at(x, std::nullopt);
         const bool none =
             kind == Kind::l2_untied ||
             (GetParam() == Architecture::llama && kind != Kind::dot);
-        ASSERT_EQ(bound.has_value(), !none) << name_of(kind);
-        if (!bound) continue;
-        EXPECT_LE(exact, bound->value)
-            << bound->name << " map " << name_of(map) << " size " << size;
-        if (usual) {
-          EXPECT_LE(bound->value, 600 * exact) << bound->name;
+        ASSERT_EQ(over_ball.has_value(), !none) << name_of(kind);
+        if (over_ball) {
+          EXPECT_LE(exact, over_ball->value)
+              << over_ball->name << " map " << name_of(map) << " size " << size;
         }
       }
     }
