@@ -29,9 +29,10 @@ bool is_bert_accent(char32_t c);
 /// Category M: accents, vowel signs, enclosing circles.
 bool is_combining_mark(char32_t c);
 
-/// What no normal form changes though Unicode 14 would: Hugging Face's
-/// tokenizers normalise by an older version.
-bool is_left_as_it_is(char32_t c);
+/// What normal forms take apart, or put in order with the marks beside it; not
+/// what Unicode gained after the version by which Hugging Face's tokenizers
+/// normalise.
+bool changes_in_normal_forms(char32_t c);
 
 /// The blocks that BERT calls Chinese: the unified and the compatibility
 /// ideographs. Kana and Hangul are not among them.

@@ -20,7 +20,7 @@ struct Part {
 };
 
 int combining_class(char32_t c) {
-  if (is_left_as_it_is(c)) return 0;
+  if (!changes_in_normal_forms(c)) return 0;
   return utf8proc_get_property(static_cast<utf8proc_int32_t>(c))
       ->combining_class;
 }
@@ -34,7 +34,7 @@ std::vector<Part> taken_apart(const SourcedText& text, bool compatible) {
   for_each_character(
       text.text(), [&](char32_t c, std::size_t begin, std::size_t end) {
         const Source source = text.source(begin, end);
-        if (c < 0x80 || is_left_as_it_is(c)) {
+        if (!changes_in_normal_forms(c)) {
           parts.push_back({c, source, 0});
           return;
         }
@@ -77,7 +77,7 @@ std::optional<char32_t> composed(char32_t first, char32_t second) {
   const utf8proc_ssize_t size = utf8proc_normalize_utf32(
       pair.data(), 2,
       static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
-  if (size != 1 || is_left_as_it_is(static_cast<char32_t>(pair[0])))
+  if (size != 1 || !changes_in_normal_forms(static_cast<char32_t>(pair[0])))
     return std::nullopt;
   return static_cast<char32_t>(pair[0]);
 }

@@ -2,8 +2,9 @@
 
 #include <span>
 
-/// Where the parts of Hugging Face's tokenizers, which follow Unicode 8 to 17,
-/// know characters otherwise than utf8proc and PCRE2, which follow Unicode 14.
+/// Characters as Hugging Face's tokenizers know them, whose parts follow
+/// Unicode 8 to 17. The utf8proc and the PCRE2 of a machine follow versions of
+/// their own, from 14 on.
 namespace lipscope {
 
 /// Classes of characters that normalizers and pre-tokenizers ask for.
@@ -12,7 +13,7 @@ enum class CharacterClass {
   bert_control,
   bert_accent,
   combining_mark,
-  left_as_it_is,
+  normalized,  ///< taken apart or put in order by a normal form
   numeric,
   word
 };
@@ -21,18 +22,17 @@ struct CharacterRange {
   char32_t first = 0, last = 0;
 };
 
-/// The characters that are of this class there and not here, or here and not
-/// there; in order. Here: character_class.cpp, by utf8proc's categories.
-std::span<const CharacterRange> differing(CharacterClass which);
+/// The characters of a class, in order.
+std::span<const CharacterRange> characters_of(CharacterClass which);
 
-/// Characters that utf8proc and PCRE2 do not know, with their category.
+/// Characters that Unicode 14 does not know, with their category.
 struct NewCharacters {
   char32_t first = 0, last = 0;
   const char* category = "";
 };
 std::span<const NewCharacters> new_characters();
 
-/// Characters whose lower case utf8proc does not know: `offset` further on.
+/// Characters whose lower case Unicode 14 does not know: `offset` further on.
 struct NewLowerCase {
   char32_t first = 0, last = 0;
   int offset = 0;

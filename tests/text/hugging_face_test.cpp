@@ -39,7 +39,7 @@ int count_agreeing(const std::string& name, const Tokenizer& tokenizer,
   return agreeing;
 }
 
-// golden/tokenizers.py trains small tokenizers of each style
+// golden/tokenizer_cases.py trains small tokenizers of each style
 TEST(HuggingFace, HasTheSameIdsForSmallTokenizersOfEveryStyle) {
   const json made = json::parse(
       test::read_file(LIPSCOPE_SOURCE "/tests/text/golden/tokenizers.json"));

@@ -1,5 +1,5 @@
 """Small tokenizers in the styles of today's models, trained on a text, and texts
-that are hard to cut: for golden/tokenizers.py and python/tests/test_torch_tokenizers.py.
+that are hard to cut: for golden/tokenizer_cases.py and python/tests/test_torch_tokenizers.py.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 Face's `tokenizers` gives to texts that are hard to cut.
 
     pip install tokenizers==0.23.3
-    python3 tokenizers.py > tokenizers.json
+    python3 tokenizer_cases.py > tokenizers.json
 """
 
 import json
@@ -10,8 +10,7 @@ import pathlib
 import random
 import sys
 
-FOLDER = pathlib.Path(__file__).resolve().parent
-sys.path = [str(FOLDER.parent)] + [entry for entry in sys.path if pathlib.Path(entry or ".").resolve() != FOLDER]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from tokenizer_styles import ids_of, nasty_texts, styles  # noqa: E402
 
@@ -32,7 +31,7 @@ def main() -> None:
         texts = random.Random(name).sample(nasty_texts(2000, " ".join(TRAINED_ON)), 12)
         rows = [{"text": text, "ids": ids_of(made, text)} for text in texts if len(text) < 60]
         cases.append({"name": name, "tokenizer": json.loads(made.to_str()), "texts": rows})
-    print(json.dumps({"made_by": "tokenizers.py, tokenizers 0.23.3", "cases": cases}, ensure_ascii=True,
+    print(json.dumps({"made_by": "tokenizer_cases.py, tokenizers 0.23.3", "cases": cases}, ensure_ascii=True,
                      separators=(",", ":")))
 
 
