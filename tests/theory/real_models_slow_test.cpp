@@ -12,9 +12,13 @@
 
 #include "lipscope/core/rng.h"
 #include "lipscope/io/safetensors.h"
+#include "lipscope/model/pass.h"
 #include "lipscope/spectral/estimate.h"
+#include "lipscope/text/tokenizer.h"
 #include "lipscope/theory/bounds.h"
 #include "lipscope/theory/certificates.h"
+#include "lipscope/theory/layer_certificates.h"
+#include "tests/io/test_files.h"
 
 namespace lipscope {
 namespace real_models_slow_test {
@@ -153,6 +157,47 @@ TEST(SplitCertificate, IsCloseOnMiniLM) {
   std::printf("certifying %.3f s, measuring %.3f s\n", certifying, measuring);
   EXPECT_LE(median(split_ratios), 6.0);
   EXPECT_LE(median(pair_ratios), 3.0);
+}
+
+TEST(SplitCertificate, IsCloseWithRotaryPositions) {
+  const fs::path folder = shared() / "models/stories15M";
+  const fs::path text = shared() / "data/alice29.txt";
+  if (!fs::exists(folder) || !fs::exists(text)) GTEST_SKIP() << "no " << folder;
+  const Model model = load_model(folder);
+  ASSERT_TRUE(model.config.rope_theta);
+  const auto tokens =
+      load_tokenizer(folder, model.config.vocabulary)
+          .encode(test::read_file(text).substr(0, std::size_t{1} << 14));
+  const ForwardPass<double> pass(model, {});
+  std::vector<double> ratios;
+  for (const Index n : {16, 64}) {
+    std::vector<std::vector<Matrix>>
+        windows;  // what the layers' attention reads
+    for (Index w = 0; w < 3; ++w) {
+      std::vector<Index> ids;
+      for (Index i = 0; i < n; ++i)
+        ids.push_back(tokens.at(static_cast<std::size_t>(w * n + i)).id);
+      windows.push_back(pass(ids).attention);
+    }
+    for (Index l = 0; l < model.config.layers; ++l) {
+      const LayerWeights layer = load_layer(model, l);
+      const LayerCertificates certificates(layer, MapName::attn, {});
+      const auto f32 = layer_map<float>(layer, MapName::attn, {});
+      const auto f64 = layer_map<double>(layer, MapName::attn, {});
+      for (const std::vector<Matrix>& inputs : windows) {
+        const Matrix& x = inputs[static_cast<std::size_t>(l)];
+        const auto above = certificates.at(x, Certificate::split_paths);
+        ASSERT_TRUE(above);
+        const double reached = measure_norm(*f32, *f64, x).lower;
+        EXPECT_GE(above->value, reached * (1 - 1e-8)) << "layer " << l;
+        ratios.push_back(above->value / reached);
+      }
+    }
+  }
+  const double most = *std::max_element(ratios.begin(), ratios.end());
+  std::printf("split: median %.2f, at most %.2f\n", median(ratios), most);
+  EXPECT_LE(median(ratios), 5.0);
+  EXPECT_LE(most, 7.0);
 }
 
 TEST(Bounds, OfAllHeadsOfGpt2TakeLessThanAMinute) {
