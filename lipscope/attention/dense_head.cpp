@@ -86,9 +86,11 @@ void add_by_scores(const DenseHead& head, const AttentionOptions& o,
       p[j] = s[j].value;
     }
     if (form.sigmoid_shift) {
-      for (Index j = 0; j < seen; ++j)
-        p[j] = 1 / (1 + std::exp(-p[j] - *form.sigmoid_shift));
-      slope = p.array() * (1 - p.array());
+      for (Index j = 0; j < seen; ++j) {
+        const double t = p[j] + *form.sigmoid_shift;
+        p[j] = 1 / (1 + std::exp(-t));
+        slope[j] = p[j] / (1 + std::exp(t));  // 1 − p would cancel
+      }
     } else {
       take_softmax(o, p);
       slope = p;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "lipscope/attention/dense.h"
 #include "tests/attention/one_by_one.h"
 
 namespace lipscope {
@@ -31,6 +32,17 @@ TEST(Sigmoid, KeyAndValueBiasesAct) {
   const Matrix without = jacobian(w, {.kind = Kind::sigmoid}, x);
   w.value_bias = Vector::Ones(1);
   EXPECT_GT((jacobian(w, {.kind = Kind::sigmoid}, x) - without).norm(), 1e-2);
+}
+
+TEST(Sigmoid, HasItsSlopeWhereItIsAllButOne) {
+  // W_V = 0, v = 1, one token 5: J = 2·5 σ'(25), and 1 − σ(25) has five digits
+  AttentionWeights w = one_by_one(1, 1, 0);
+  w.value_bias = Vector::Ones(1);
+  const double small = std::exp(-25.0);
+  const double exact = 10 * small / ((1 + small) * (1 + small));
+  const AttentionOptions options{.kind = Kind::sigmoid};
+  EXPECT_NEAR(dense_jacobian(w, options, column({5}))(0, 0) / exact, 1.0,
+              1e-14);
 }
 
 }  // namespace sigmoid_test
