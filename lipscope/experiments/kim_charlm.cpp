@@ -5,14 +5,14 @@
 namespace lipscope {
 namespace {
 
-const TrainingSweep small{
+const TrainingSweep small_charlm{
     .plan = {.model = {.width = 64, .heads = 4, .context = 64, .hidden = 256},
              .training = {.batch = 16,
                           .schedule = {.rate = 3e-3, .warmup = 100}},
              .steps = 800},
     .depths = {1, 2, 3, 4},
     .generated = 400'000};
-const TrainingSweep large{
+const TrainingSweep large_charlm{
     .plan =
         {.model = {.width = 512, .heads = 8, .context = 256, .hidden = 2048},
          .training = {.batch = 64, .schedule = {.rate = 1e-3, .warmup = 1000}},
@@ -23,8 +23,8 @@ const TrainingSweep large{
 // of the validation text, on the way
 constexpr Index evaluations = 8;
 
-constexpr Mixer in_order[] = {Mixer::lstm, Mixer::dot, Mixer::l2_untied,
-                              Mixer::l2, Mixer::contractive_l2};
+constexpr Mixer charlm_mixers[] = {Mixer::lstm, Mixer::dot, Mixer::l2_untied,
+                                   Mixer::l2, Mixer::contractive_l2};
 
 Figure against_depth() {
   return {.name = "kim-charlm",
@@ -53,14 +53,14 @@ Figure against_steps(Index depth) {
 }  // namespace
 
 void kim_charlm(const ExperimentOptions& o, const Notebook& book) {
-  const TrainingSweep& sweep = o.full ? large : small;
+  const TrainingSweep& sweep = o.full ? large_charlm : small_charlm;
   TrainingPlan plan = sweep.plan;
   if (o.steps > 0) plan.steps = o.steps;
   plan.eval_every = std::max<Index>(1, plan.steps / evaluations);
   const Corpus corpus = corpus_for(o, sweep.generated, plan.model.context);
   book.open(against_depth());
   for (const Index depth : sweep.depths) {
-    const auto plans = plans_of(plan, in_order, depth, corpus, o);
+    const auto plans = plans_of(plan, charlm_mixers, depth, corpus, o);
     TrainedModels models(plans, corpus, o, book);
     // all that is known of a model is written down before the next one
     for (std::size_t of = 0; of < plans.size(); ++of) {

@@ -6,13 +6,13 @@ namespace {
 const Schedule fixed_rate{
     .rate = 1e-3, .warmup = 0, .after = Schedule::After::fixed};
 
-const TrainingSweep small{
+const TrainingSweep small_stability{
     .plan = {.model = {.width = 64, .heads = 4, .context = 32, .hidden = 256},
              .training = {.batch = 16, .schedule = fixed_rate, .clip = 0.0},
              .steps = 150},
     .depths = {2, 6, 10, 14, 18},
     .generated = 200'000};
-const TrainingSweep large{
+const TrainingSweep large_stability{
     .plan =
         {.model = {.width = 512, .heads = 8, .context = 256, .hidden = 2048},
          .training = {.batch = 64, .schedule = fixed_rate, .clip = 0.0},
@@ -20,8 +20,8 @@ const TrainingSweep large{
     .depths = {2, 4, 6, 8, 10, 12, 14, 16, 18},
     .generated = 2'000'000};
 
-constexpr Mixer in_order[] = {Mixer::dot, Mixer::l2_untied, Mixer::l2,
-                              Mixer::contractive_l2};
+constexpr Mixer stability_mixers[] = {Mixer::dot, Mixer::l2_untied, Mixer::l2,
+                                      Mixer::contractive_l2};
 
 // nats below the unigram loss, or a model has not learnt
 constexpr double learnt_by = 0.1;
@@ -59,7 +59,7 @@ Figure gradients(bool first) {
 }  // namespace
 
 void kim_stability(const ExperimentOptions& o, const Notebook& book) {
-  const TrainingSweep& sweep = o.full ? large : small;
+  const TrainingSweep& sweep = o.full ? large_stability : small_stability;
   TrainingPlan plan = sweep.plan;
   if (o.steps > 0) plan.steps = o.steps;
   plan.eval_every = plan.steps;
@@ -67,7 +67,7 @@ void kim_stability(const ExperimentOptions& o, const Notebook& book) {
   const double unigram = unigram_nll(corpus);
   for (const Index depth : sweep.depths) {
     const auto x = static_cast<double>(depth);
-    const auto plans = plans_of(plan, in_order, depth, corpus, o);
+    const auto plans = plans_of(plan, stability_mixers, depth, corpus, o);
     TrainedModels models(plans, corpus, o, book);
     const auto has_learnt = [&](const TrainingResult& result) {
       return result.seen.back().valid_nll < unigram - learnt_by;

@@ -8,7 +8,11 @@
 namespace lipscope {
 namespace {
 
-enum Stream : std::uint64_t { token_stream, score_stream, value_stream };
+enum RadiusStream : std::uint64_t {
+  radius_tokens,
+  radius_scores,
+  radius_values
+};
 
 // max_j #{i : argmax_l x_iAx_lᵀ = j}: how many tokens look at the same one when
 // each looks at one alone
@@ -44,9 +48,9 @@ void large_radius(const ExperimentOptions& o, const Notebook& book) {
   for (Index sample = 0; sample < (o.full ? 10 : 3); ++sample) {
     const Rng rng = Rng(o.seed).split(sample);
     const double unit = 1.0 / std::sqrt(static_cast<double>(d));
-    const Matrix a = unit * gaussian(d, d, rng.split(score_stream));
-    const Matrix v = unit * gaussian(d, d, rng.split(value_stream));
-    Matrix x = gaussian(n, d, rng.split(token_stream));
+    const Matrix a = unit * gaussian(d, d, rng.split(radius_scores));
+    const Matrix v = unit * gaussian(d, d, rng.split(radius_values));
+    Matrix x = gaussian(n, d, rng.split(radius_tokens));
     x /= x.rowwise().norm().maxCoeff();
     const AttentionWeights weights = head_of_forms(a, v);
     const AttentionOptions options{.threads = o.threads};

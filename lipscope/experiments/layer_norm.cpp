@@ -13,7 +13,7 @@
 namespace lipscope {
 namespace {
 
-enum Stream : std::uint64_t { weight_stream, token_stream };
+enum LayerNormStream : std::uint64_t { layer_norm_weights, layer_norm_tokens };
 
 // a head and the norm layer ahead of it
 struct Normed {
@@ -91,7 +91,7 @@ void sweep(const Normed& s, const ExperimentOptions& o, const Notebook& book) {
   const AttentionOptions options{
       .mask = s.mask, .heads = {s.head}, .threads = o.threads};
   const HeadWeights worst = head(s.weights, s.head);
-  const Matrix random = gaussian(n, d, Rng(o.seed).split(token_stream)) /
+  const Matrix random = gaussian(n, d, Rng(o.seed).split(layer_norm_tokens)) /
                         std::sqrt(static_cast<double>(d));
   for (const double t : geometric(0.01, 1000.0, o.full ? 21 : 6))
     for (const bool family : {true, false}) {
@@ -130,7 +130,7 @@ void sweep(const Normed& s, const ExperimentOptions& o, const Notebook& book) {
 // d = 32, two heads, no biases, a plain layer norm
 Normed random_head(const ExperimentOptions& o) {
   const Index d = 32;
-  const Rng rng = Rng(o.seed).split(weight_stream);
+  const Rng rng = Rng(o.seed).split(layer_norm_weights);
   const auto matrix = [&](std::uint64_t stream) -> Matrix {
     return gaussian(d, d, rng.split(stream)) /
            std::sqrt(static_cast<double>(d));

@@ -22,26 +22,26 @@ struct Size {
   Index generated;  // characters of the text where none is given
 };
 
-const Size small{.layers = 2,
-                 .width = 64,
-                 .heads = 4,
-                 .context = 64,
-                 .batch = 16,
-                 .steps = 300,
-                 .warmup = 30,
-                 .positions = 256,
-                 .rate = 3e-3,
-                 .generated = 200'000};
-const Size large{.layers = 4,
-                 .width = 128,
-                 .heads = 8,
-                 .context = 64,
-                 .batch = 32,
-                 .steps = 5000,
-                 .warmup = 100,
-                 .positions = 4096,
-                 .rate = 3e-3,
-                 .generated = 1'000'000};
+const Size small_histogram{.layers = 2,
+                           .width = 64,
+                           .heads = 4,
+                           .context = 64,
+                           .batch = 16,
+                           .steps = 300,
+                           .warmup = 30,
+                           .positions = 256,
+                           .rate = 3e-3,
+                           .generated = 200'000};
+const Size large_histogram{.layers = 4,
+                           .width = 128,
+                           .heads = 8,
+                           .context = 64,
+                           .batch = 32,
+                           .steps = 5000,
+                           .warmup = 100,
+                           .positions = 4096,
+                           .rate = 3e-3,
+                           .generated = 1'000'000};
 
 struct Subject {
   std::string name;
@@ -179,7 +179,7 @@ void set_shares(Record& r, const Outcome& outcome, double radius) {
 }  // namespace
 
 void robustness_histogram(const ExperimentOptions& o, const Notebook& book) {
-  const Size& size = o.full ? large : small;
+  const Size& size = o.full ? large_histogram : small_histogram;
   const Index steps = o.steps > 0 ? o.steps : size.steps;
   std::optional<Corpus> corpus;  // read when the first row is wanted
   std::vector<std::optional<Outcome>> outcomes(subjects().size());

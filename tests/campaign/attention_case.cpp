@@ -24,29 +24,30 @@ constexpr Certificate all_certificates[] = {
     Certificate::split_paths,   Certificate::token_pairs};
 
 // what has to be measured for a claim
-enum class Measure { two, inf, token, row };
+enum class MeasuredNorm { two, inf, token, row };
 
 struct Spoken {
   std::string name;
-  Measure measured = Measure::two;
+  MeasuredNorm measured = MeasuredNorm::two;
   double allowed = 0.0;                      // over the set, or
   std::optional<Certificate> at_input = {};  // made at each input
 };
 
-struct Problem {
+struct AttentionProblem {
   AttentionWeights weights;
   AttentionOptions options;
   std::vector<Spoken> spoken;
   std::optional<LocalCertificates> certificates;
   Rng rng{0};
 
-  double measured(Measure what, const Matrix& J, Index n, bool quick) const {
+  double measured(MeasuredNorm what, const Matrix& J, Index n,
+                  bool quick) const {
     switch (what) {
-      case Measure::inf:
+      case MeasuredNorm::inf:
         return inf_norm(J);
-      case Measure::token:
+      case MeasuredNorm::token:
         return token_norm(J, n, rng);
-      case Measure::row:
+      case MeasuredNorm::row:
         return row_norm(J, n);
       default:
         return two_norm(J, quick);
@@ -80,13 +81,13 @@ struct Problem {
 
   Matrix ascended(const Matrix& x, const std::string& name,
                   const Region& region) const {
-    Measure what = Measure::two;
+    MeasuredNorm what = MeasuredNorm::two;
     for (const Spoken& s : spoken)
       if (s.name == name) what = s.measured;
-    if (what == Measure::row) return x;
-    const Norm norm = what == Measure::inf     ? Norm::inf
-                      : what == Measure::token ? Norm::token
-                                               : Norm::two;
+    if (what == MeasuredNorm::row) return x;
+    const Norm norm = what == MeasuredNorm::inf     ? Norm::inf
+                      : what == MeasuredNorm::token ? Norm::token
+                                                    : Norm::two;
     Objective f(weights, options, norm, 1);
     return ascend([&](const Matrix& at) { return f(at); }, region, x,
                   {.max_evaluations = 30})
@@ -94,19 +95,19 @@ struct Problem {
   }
 };
 
-Measure measure_of(Norm norm) {
-  return norm == Norm::inf     ? Measure::inf
-         : norm == Norm::token ? Measure::token
-                               : Measure::two;
+MeasuredNorm measure_of(Norm norm) {
+  return norm == Norm::inf     ? MeasuredNorm::inf
+         : norm == Norm::token ? MeasuredNorm::token
+                               : MeasuredNorm::two;
 }
 
-void speak_of(Problem& p, const BoundSetting& question,
+void speak_of(AttentionProblem& p, const BoundSetting& question,
               const std::string& suffix) {
   for (const Bound& b : bounds(p.weights, question))
     p.spoken.push_back({b.name + suffix, measure_of(b.norm), b.value});
 }
 
-Case made(std::shared_ptr<Problem> p, std::string what, Matrix x,
+Case made(std::shared_ptr<AttentionProblem> p, std::string what, Matrix x,
           const Region& region) {
   const double R = region.radius;
   const bool ball = region.gain.size() == 0;
@@ -129,7 +130,7 @@ Case made(std::shared_ptr<Problem> p, std::string what, Matrix x,
               }};
 }
 
-std::string described(const Problem& p, const Matrix& x) {
+std::string described(const AttentionProblem& p, const Matrix& x) {
   return fmt::format(
       "{}{} mask {} n {} d {} heads {}{}{}", name_of(p.options.kind),
       p.options.rope_theta ? " rotary" : "", name_of(p.options.mask), x.rows(),
@@ -138,8 +139,8 @@ std::string described(const Problem& p, const Matrix& x) {
 }
 
 // what the draw leaves, now and then an input that theory names
-void maybe_constructed(const Problem& p, const Region& region, Matrix& x,
-                       Dice& dice) {
+void maybe_constructed(const AttentionProblem& p, const Region& region,
+                       Matrix& x, Dice& dice) {
   if (p.options.kind == Kind::sigmoid || p.options.kind == Kind::cosine ||
       !dice.chance(0.15))
     return;
@@ -158,7 +159,7 @@ Case attention_case(Dice dice) {
                             Kind::cosine, Kind::sigmoid};
   const Kind kind = kinds[dice.pick(10)];
   const bool rotary = kind == Kind::dot && dice.chance(0.2);
-  const auto p = std::make_shared<Problem>();
+  const auto p = std::make_shared<AttentionProblem>();
   p->rng = Rng(dice.next());
   p->weights =
       draw_weights({.kind = kind, .even = rotary, .value_bias = !rotary}, dice);
@@ -192,7 +193,7 @@ Case attention_case(Dice dice) {
     const AttentionGain gain =
         *AttentionConstants(p->weights, kind, p->options.mask).over(n, R);
     p->spoken.push_back(
-        {"row gain, " + name_of(kind), Measure::row, gain.row.value()});
+        {"row gain, " + name_of(kind), MeasuredNorm::row, gain.row.value()});
   }
   p->certificates.emplace(p->weights, p->options);
   const std::string of = rotary              ? " (rotary)"
@@ -201,14 +202,14 @@ Case attention_case(Dice dice) {
   for (const Certificate which : all_certificates)
     if (p->certificates->offers(which))
       p->spoken.push_back(
-          {"at X: " + name_of(which) + of, Measure::two, 0.0, which});
+          {"at X: " + name_of(which) + of, MeasuredNorm::two, 0.0, which});
   std::string what = described(*p, x);
   return made(p, std::move(what), std::move(x), region);
 }
 
 Case normed_case(Dice dice) {
   const bool rotary = dice.chance(0.3);
-  const auto p = std::make_shared<Problem>();
+  const auto p = std::make_shared<AttentionProblem>();
   p->rng = Rng(dice.next());
   const Index d = 1 + dice.size(5);
   p->weights =

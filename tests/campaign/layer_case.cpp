@@ -16,7 +16,7 @@
 namespace lipscope::campaign {
 namespace {
 
-struct Problem {
+struct LayerProblem {
   LayerWeights layer;
   MapName map = MapName::block;
   Kind kind = Kind::dot;
@@ -50,7 +50,7 @@ MlpWeights draw_mlp(Index d, bool may_gate, Dice& dice) {
 }  // namespace
 
 Case layer_case(Dice dice) {
-  const auto p = std::make_shared<Problem>();
+  const auto p = std::make_shared<LayerProblem>();
   constexpr Kind kinds[] = {Kind::dot, Kind::dot, Kind::l2, Kind::cosine,
                             Kind::sigmoid};
   p->kind = kinds[dice.pick(5)];

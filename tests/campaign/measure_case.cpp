@@ -18,7 +18,7 @@
 namespace lipscope::campaign {
 namespace {
 
-struct Problem {
+struct MeasureProblem {
   AttentionWeights weights;
   AttentionOptions options;
   Measure measure;  // x is replaced
@@ -43,7 +43,7 @@ struct Problem {
 }  // namespace
 
 Case measure_case(Dice dice) {
-  const auto p = std::make_shared<Problem>();
+  const auto p = std::make_shared<MeasureProblem>();
   p->weights = draw_weights({.kind = Kind::dot, .heads = 2}, dice);
   const bool masked = dice.chance(0.4);
   const Index n = 1 + dice.size(4), d = p->weights.features();

@@ -19,7 +19,7 @@
 namespace lipscope::campaign {
 namespace {
 
-struct Problem {
+struct StackProblem {
   Stack stack;
   MapPtr<double> map;
   std::optional<Deviation> deviation;
@@ -94,7 +94,7 @@ struct Problem {
 }  // namespace
 
 Case stack_case(Dice dice) {
-  const auto p = std::make_shared<Problem>();
+  const auto p = std::make_shared<StackProblem>();
   p->rng = Rng(dice.next());
   const Kind kind = dice.chance(0.5) ? Kind::dot : Kind::l2;
   const Index d = 1 + dice.size(3), n = dice.tokens(5);
