@@ -9,8 +9,8 @@ Two comparisons are made:
              no user can do. local_constant is told nothing; it ends by a residual of 4e-3, and its
              value must then be within 1e-4 as well.
 
-How long either takes depends on its random start: of power iteration that is told the answer, one start
-may take five times as many steps as another. So both begin every turn at another start, --repeat turns
+How long either takes depends on its random start: of power iteration, one start may take
+more than twice as many steps as another. So both begin every turn at another start, --repeat turns
 in all, and what counts is the ratio of their total times; the least and the largest of one turn are
 printed too.
 
