@@ -65,6 +65,7 @@ def jacobian_record(
     dtype: str,
     why_not_f64: str | None,
     begin: float,
+    likely: npt.NDArray[Any] | None = None,
     as_input: Callable[[npt.NDArray[Any]], Any] = lambda v: v,
     **fields: Any,
 ) -> Record:
@@ -72,9 +73,9 @@ def jacobian_record(
 
     `as_input` makes the direction, an array shaped like x, what the caller has in place of arrays.
     `witness` is J in f64. Without one the evidence is the search's: `lower` is rounded in f32, and
-    nothing holds from above.
+    nothing holds from above. `likely` is a flat direction that J may stretch much, if one is known.
     """
-    found = _found(search, witness, options, x.shape, out_shape, dtype)
+    found = _found(search, witness, options, x.shape, out_shape, dtype, likely)
     tokens, d = tokens_of(x.shape)
     lengths = np.linalg.norm(x.reshape(tokens, d), axis=1)
     details = dict(fields.pop("details", {}), evidence="f32" if witness is None else "f64")
@@ -137,6 +138,7 @@ def _found(
     shape: tuple[int, ...],
     out_shape: tuple[int, ...],
     dtype: str,
+    likely: npt.NDArray[Any] | None,
 ) -> dict[str, Any]:
     evidence = search if witness is None else witness
     functions = (evidence.apply, evidence.apply_adjoint)
@@ -156,20 +158,15 @@ def _found(
         if tokens != out_tokens:
             raise InputError(f"norm: 'token', and there are {tokens} tokens in x and {out_tokens} in f(x)")
     if options.norm == "2" and witness is not None and dtype == "f32":
-        likely = None if options.enclose else _start(cols, options.seed)
+        # The core states something from above if it starts by itself, and compares f32 with f64 for that by a dozen
+        # products. Near a likely direction it does not, and adds a random one to it.
+        if likely is None:
+            likely = np.random.default_rng(options.seed).standard_normal(cols)
         pair = (search.apply, search.apply_adjoint)
-        return _core.measure_operators(pair, functions, rows, cols, likely=likely, **effort)
+        start = None if options.enclose else likely
+        return _core.measure_operators(pair, functions, rows, cols, likely=start, **effort)
     in_f32 = witness is None and dtype == "f32"
     return _core.callback_norm(functions, rows, cols, f32=in_f32, norm=options.norm, tokens=tokens, **effort)
-
-
-def _start(cols: int, seed: int) -> npt.NDArray[Any]:
-    """A random direction near which to start where nothing is asked from above.
-
-    The core states something from above if it starts by itself, and compares f32 with f64 for that by a
-    dozen products; this saves them.
-    """
-    return np.random.default_rng(seed).standard_normal(cols)
 
 
 def tokens_of(shape: tuple[int, ...]) -> tuple[int, int]:

@@ -436,3 +436,48 @@ def test_random_state_of_the_caller_is_left_alone():
     with pytest.raises(lipscope.InputError):
         lt.local_constant(lambda x: F.dropout(x, 0.5), torch.ones(50))
     assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_run_in_f64_is_the_second_run():
+    """f runs again in its own precision only where there is no f64 or f64 says something else."""
+    seen = []
+
+    def f(x):
+        seen.append(x.dtype)
+        return torch.tanh(x)
+
+    lt.local_constant(f, two)
+    assert seen == [torch.float32, torch.float64]
+    seen.clear()
+    lt.local_constant(f, two.double())
+    assert seen == [torch.float64] * 2
+
+    def coarse(x):  # 1e-6 is lost in f32
+        seen.append(x.dtype)
+        return ((x * 0 + 1 + 1e-6) - 1) * 1e6 + x
+
+    seen.clear()
+    found = lt.local_constant(coarse, two)
+    assert seen == [torch.float32, torch.float64, torch.float32] and found.lower == pytest.approx(1)
+
+    def random_in_f32(x):
+        return F.dropout(x, 0.5) if x.dtype == torch.float32 else x
+
+    with pytest.raises(lipscope.InputError, match="two runs at the same x differ"):
+        lt.local_constant(random_in_f32, torch.ones(50))
+
+
+def test_search_starts_near_what_f_stretches(monkeypatch):
+    """The start holds Jᵀu for a random u; a random vector alone would hold a 30th of the one direction that counts."""
+    starts = []
+    product = Jacobian.apply
+
+    def recorded(self, v):
+        if self.dtype == torch.float32:
+            starts.append(v)
+        return product(self, v)
+
+    monkeypatch.setattr(Jacobian, "apply", recorded)
+    found = lt.local_constant(lambda x: x[:, :1] * 3, torch.randn(1, 900))
+    assert found.lower == pytest.approx(3, rel=1e-6) and found.lower_by.startswith("golub-kahan")
+    assert abs(starts[0][0]) > 0.5 * np.linalg.norm(starts[0])

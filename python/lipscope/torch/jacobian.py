@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import torch
 
@@ -42,24 +41,24 @@ class Jacobian:
         """Jᵀ u"""
         return self._array(self._pull(self._tensor(u, self._y)))
 
-    def require_adjoint(self) -> None:
-        """RunError unless ⟨J v, u⟩ = ⟨v, Jᵀu⟩ at random v and u, up to rounding.
+    def require_adjoint(self, seed: int) -> npt.NDArray[Any]:
+        """Jᵀu for a random u; RunError unless ⟨J v, u⟩ = ⟨v, Jᵀu⟩ at a random v, up to rounding.
 
         A function in f whose derivative has no derivative is a constant to the second backward pass:
         torch then leaves a part out of J v without a word. ⟨J v, u⟩ is by itself only a √rows-th of
         |J v| |u|, so that little more than rounding is allowed.
         """
-        numbers = np.random.default_rng(0)
-        v, u = numbers.standard_normal(self.cols), numbers.standard_normal(self.rows)
-        kind = np.float64 if self.dtype == torch.float64 else np.float32
-        image, pulled = self.apply(v.astype(kind)), self.apply_adjoint(u.astype(kind))
-        forth, back = float(image @ u), float(pulled @ v)
-        size = max(float(np.linalg.norm(image) * np.linalg.norm(u)), float(np.linalg.norm(pulled) * np.linalg.norm(v)))
-        if not abs(forth - back) <= (1e-9 if kind == np.float64 else 1e-5) * size:
+        numbers = torch.Generator().manual_seed(seed)
+        v, u = (torch.randn(t.shape, generator=numbers, dtype=t.dtype).to(t.device) for t in (self._x, self._y))
+        image, pulled = self._push(v), self._pull(u)
+        forth, back = _dot(image, u), _dot(pulled, v)
+        size = max(_dot(image, image) * _dot(u, u), _dot(pulled, pulled) * _dot(v, v)) ** 0.5
+        if not abs(forth - back) <= (1e-9 if self.dtype == torch.float64 else 1e-5) * size:
             raise RunError(
                 f"f cannot be differentiated twice, as J v requires: <J v, u> = {forth:.9g} and "
                 f"<v, J'u> = {back:.9g} at random v and u"
             )
+        return self._array(pulled)
 
     def _push(self, v: torch.Tensor) -> torch.Tensor:
         if not self._g.requires_grad:  # Jᵀu does not depend on u: J = 0, or require_adjoint fails
@@ -89,6 +88,10 @@ class Jacobian:
     def _array(t: torch.Tensor) -> npt.NDArray[Any]:
         array: npt.NDArray[Any] = t.detach().reshape(-1).cpu().numpy()
         return array
+
+
+def _dot(a: torch.Tensor, b: torch.Tensor) -> float:
+    return float(torch.dot(a.reshape(-1), b.reshape(-1)))
 
 
 def shape_of(tensor: torch.Tensor) -> str:
