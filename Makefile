@@ -52,6 +52,7 @@ install: program
 
 quickstart: program
 	@command -v npm >/dev/null || tools/install-packages npm || true
+	@command -v python3 >/dev/null || tools/install-packages python3 || true
 	@tools/quickstart $(PROGRAM)
 
 # several test programs run at once: a thread that waits leaves its core to others
