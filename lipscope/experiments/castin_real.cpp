@@ -70,6 +70,22 @@ class Reader {
     return measure_norms(*search, *witness, x, how);
   }
 
+  // √‖Jᵀf(x)‖ of each window: what the script that was published with the paper
+  // computes in place of ‖J‖. Its power iteration takes for u = J v the first
+  // of the two values that torch.func.jvp returns, and these are f(x) and J v.
+  // Then Jᵀu does not depend on v, and every step gives the same number. The
+  // layer was measured before.
+  std::vector<double> script_values(Index layer, const Matrix& x) const {
+    const Map<double>& map = *maps_.at(layer).second;
+    const Vector pulled_back = map.linearize(x)->apply_adjoint(flatten(map(x)));
+    const Index entries = x.size() / samples_;
+    std::vector<double> values;
+    for (Index s = 0; s < samples_; ++s)
+      values.push_back(
+          std::sqrt(pulled_back.segment(s * entries, entries).norm()));
+    return values;
+  }
+
  private:
   const Model& model_;
   std::vector<Index> ids_;
@@ -88,9 +104,13 @@ class OneLength {
   void answer(Record& record, Index sample) {
     const Index l = *record.layer;
     if (inputs_.empty()) inputs_ = reader_.inputs(n_, offset_);
-    if (!measured_.contains(l))
-      measured_[l] = reader_.measure(l, inputs_[l].cast<double>());
+    if (!measured_.contains(l)) {
+      const Matrix x = inputs_[l].cast<double>();
+      measured_[l] = reader_.measure(l, x);
+      script_values_[l] = reader_.script_values(l, x);
+    }
     set_sides(record, measured_.at(l)[sample]);
+    record.details["script_value"] = script_values_.at(l)[sample];
     record.details["radius_rms"] =
         inputs_[l].middleRows(sample * n_, n_).norm() /
         std::sqrt(static_cast<double>(n_));
@@ -101,6 +121,7 @@ class OneLength {
   Index n_, offset_;
   std::vector<MatrixOf<float>> inputs_;
   std::map<Index, std::vector<Measurement>> measured_;
+  std::map<Index, std::vector<double>> script_values_;
 };
 
 struct Read {

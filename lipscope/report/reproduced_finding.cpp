@@ -8,6 +8,7 @@
 #include <map>
 
 #include "lipscope/report/findings.h"
+#include "lipscope/report/growth.h"
 #include "lipscope/report/record_fields.h"
 
 namespace lipscope {
@@ -238,6 +239,29 @@ std::optional<Claim> kim_stability(const Findings& records) {
                            depth, loss.at("dot"), learnt, loss.at("l2"))};
 }
 
+// How √‖Jᵀf‖, which the script that was published with the paper computes in
+// place of the constant, grows in the trained layers.
+std::string growth_of_script_values(const Findings& records) {
+  std::map<std::string, std::vector<GrowthPoint>> layers;
+  for (const ordered_json& r : records) {
+    const auto value = number_of(inside(r, "details"), "script_value");
+    const auto n = number_of(r, "n");
+    if (value && n && text_of(r, "model").find("random") == std::string::npos)
+      layers[series_of(r)].push_back({static_cast<Index>(*n), *value});
+  }
+  double least = INFINITY, most = -INFINITY;
+  for (const auto& [layer, points] : layers)
+    if (const std::optional<GrowthFit> fit = fit_growth(points)) {
+      least = std::min(least, fit->exponent);
+      most = std::max(most, fit->exponent);
+    }
+  if (std::isinf(least)) return "";
+  return fmt::format(
+      "; |J^T f|^(1/2), which the script of the paper computes in place of the "
+      "constant, grows as n^{:.3f} to n^{:.3f} in the trained layers",
+      least, most);
+}
+
 std::optional<Claim> castin_real(const Findings& records) {
   double trained = -INFINITY, untrained = -INFINITY;
   for (const ordered_json& r : records) {
@@ -261,7 +285,7 @@ std::optional<Claim> castin_real(const Findings& records) {
         words.empty() ? "" : ", ", untrained);
   return Claim{(std::isinf(trained) || trained > 0.1) &&
                    (std::isinf(untrained) || untrained <= 0.1),
-               words};
+               words + growth_of_script_values(records)};
 }
 
 std::optional<Claim> robustness(const Findings& records) {

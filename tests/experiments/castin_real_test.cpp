@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 
 #include "lipscope/attention/dense.h"
+#include "lipscope/attention/multi_head.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/experiments/experiment.h"
 #include "lipscope/model/layer.h"
@@ -65,13 +67,19 @@ TEST_P(CastinReal, IsTheDenseNormAtTheInputOfAttention) {
         ForwardPass<double>(model, {.threads = 1})({first, first + 4})
             .attention[*r.layer];
     const LayerWeights layer = load_layer(model, *r.layer, MapName::attn);
-    const double exact =
-        dense_norm(dense_jacobian(layer.attention, {.mask = layer.mask}, x))
-            .value;
+    const Matrix jacobian =
+        dense_jacobian(layer.attention, {.mask = layer.mask}, x);
+    const double exact = dense_norm(jacobian).value;
     // the experiment's own pass is in f32
     EXPECT_NEAR(*r.lower, exact, 1e-5 * exact) << *r.layer;
     EXPECT_EQ(r.mask, name_of(layer.mask));
     EXPECT_EQ(r.map, "attn");
+    // f with all its biases, flattened as J has it
+    const Matrix f =
+        MultiHeadAttention<double>(layer.attention, {.mask = layer.mask})(x);
+    const double script = std::sqrt((jacobian.transpose() * flatten(f)).norm());
+    EXPECT_NEAR(r.details.at("script_value").get<double>(), script,
+                1e-5 * script);
   }
 }
 

@@ -319,6 +319,23 @@ TEST(ReproducedFinding, HoldsTheRowsAgainstTheClaim) {
   EXPECT_NE(formula(1.9).find("NOT reproduced"), std::string::npos);
 }
 
+TEST(ReproducedFinding, SaysHowTheValuesOfThePublishedScriptGrow) {
+  Findings rows = {row("castin-real, m", "layer 0", 2, nullptr,
+                       {{"command", "growth"}, {"exponent", 0.5}})};
+  for (const int n : {2, 4, 8, 16})
+    rows.push_back(row("castin-real, m", "layer 0", n, std::sqrt(n),
+                       {{"model", "m"},
+                        {"n", n},
+                        {"details", {{"script_value", std::pow(n, 0.25)}}}}));
+  const std::string found = reproduced_finding("castin-real", rows);
+  EXPECT_NE(found.find("trained layers grow as n^0.500 at most"),
+            std::string::npos)
+      << found;
+  EXPECT_NE(found.find("grows as n^0.250 to n^0.250 in the trained layers"),
+            std::string::npos)
+      << found;
+}
+
 TEST(ReproducedFinding, SaysWhenThereIsNothingToHoldAgainst) {
   EXPECT_EQ(reproduced_finding("kim-tightness", {}), "");
   EXPECT_EQ(reproduced_finding("kim-tightness",
