@@ -66,7 +66,7 @@ class AtlasTest(unittest.TestCase):
     def rows(self, heading):
         """Of the first table after these words: lists of cells by their first."""
         lines = self.written[self.written.index(heading):].splitlines()
-        start = next(i for i, line in enumerate(lines) if line.startswith("| ---"))
+        start = next(i for i, line in enumerate(lines) if line.startswith("|---"))
         rows = {}
         for line in lines[start + 1:]:
             if not line.startswith("|"):
