@@ -99,6 +99,18 @@ TEST(TokenSlopes, CosineWorkedByHand) {
                     norm2(value) + norm2(N));
 }
 
+TEST(TokenSlopes, TiedL2CountsTheRoundingOfItsValueWeights) {
+  // W_QᵀW_V = (1 + e)(1 − e) − 1 = −e², which products in f64 round to 0
+  const double e = std::ldexp(1.0, -30);
+  AttentionWeights w;
+  w.query = (Matrix(2, 1) << 1 + e, -1).finished();
+  w.value = (Matrix(2, 1) << 1 - e, 1).finished();
+  const Matrix x = (Matrix(2, 2) << 1, 0, 0, 1).finished();
+  const LocalCertificates certificates(w, {.kind = Kind::l2});
+  for (const Certificate which : for_all)
+    EXPECT_GE(certificates.at(x, which).value, e * e) << name_of(which);
+}
+
 // test::trial with rotary positions for half of the kinds that have them, and
 // key heads that are shared
 test::Trial trial(Kind kind, std::uint64_t seed) {
