@@ -38,9 +38,10 @@ Matrix query_at_keys(const LayerParts& layer, const LayerAt& at, Index i);
 /// ‖S_j^V‖ for each token and head from above, [n×H].
 Matrix value_slopes_above(const LayerParts& layer, const LayerAt& at);
 
-/// What rounding in slopes and values may add to ‖J‖: numbers cancel in S (a normalised
-/// row does not feel its own direction), and what is left of them may be
-/// smaller than their rounding. With σ at least as large as these numbers,
+/// What rounding in slopes and values may add to ‖J‖: numbers cancel in S (a
+/// normalised row does not feel its own direction), and what is left of them
+/// may be smaller than their rounding. With σ at least as large as these
+/// numbers,
 ///
 ///   10⁻¹³ n^{3/2} ‖W_O‖_F Σ_h ( σ_V‖W_V‖_F + σ_K‖W_K‖_F max|q| 2max|v|
 ///                               + σ_Q‖W_Q‖_F max|k| 2max|v| )

@@ -72,6 +72,16 @@ TEST(TokenSlopes, SigmoidWorkedByHand) {
   expect_just_above(split(biased, o, x), 5 * P + 5 * a * 2 / 9);
 }
 
+TEST(TokenSlopes, SigmoidOfVerySmallWeights) {
+  // one token 1, q = b_Q = −100, k = 1, W_V = 0, v = 1: J = −100 σ'(−100), and
+  // its eighth power is no double
+  AttentionWeights w = one_by_one(0, 1, 0);
+  w.query_bias = Vector::Constant(1, -100.0);
+  w.value_bias = Vector::Ones(1);
+  const AttentionOptions o{.kind = Kind::sigmoid};
+  EXPECT_GE(split(w, o, Matrix::Ones(1, 1)), 100 * std::exp(-100.0));
+}
+
 TEST(TokenSlopes, TiedL2WorkedByHand) {
   // X = (t, 0), t² = ln 3, A = 1, V = 5: P = [¾ ¼; ¼ ¾], w_12 = 2t = −w_21;
   // key and query parts are all 5 t² 3/8
