@@ -92,6 +92,7 @@ LayerParts layer_parts(const AttentionWeights& weights,
   l.value.resize(d, l.heads * l.w);
   l.query_bias.resize(l.heads * l.k);
   l.key_bias.resize(l.heads * l.k);
+  l.value_size.resize(l.heads);
   if (!kind.adds_value_bias_last()) l.value_bias.resize(l.heads * l.w);
   if (l.projected) l.output.resize(l.heads * l.w, weights.output.cols());
   const double root =
@@ -102,11 +103,15 @@ LayerParts layer_parts(const AttentionWeights& weights,
     const HeadWeights h = head(weights, chosen[s]);
     l.query.middleCols(s * l.k, l.k) = h.query / root;
     l.key.middleCols(s * l.k, l.k) = h.key;
-    if (kind.value_weights)
+    l.value_size[s] = h.value.norm();
+    if (kind.value_weights) {
       l.value.middleCols(s * l.w, l.w) =
           values.middleCols(chosen[s] * l.w, l.w);
-    else
+      l.value_size[s] *=
+          h.query.squaredNorm() / std::sqrt(static_cast<double>(l.k));
+    } else {
       l.value.middleCols(s * l.w, l.w) = h.value;
+    }
     l.query_bias.segment(s * l.k, l.k) = h.query_bias / root;
     l.key_bias.segment(s * l.k, l.k) = kind.tied ? h.query_bias : h.key_bias;
     if (l.value_bias.size() > 0)

@@ -17,6 +17,10 @@ struct LayerParts {
   int threads = 0;
   Matrix query, key, value;  ///< [d×H·k], [d×H·k], [d×H·w]; query with 1/√k
   Matrix output;             ///< [H·w×e]; empty unless projected
+  /// ‖W_V‖_F of each head with nothing cancelled. Where a kind makes W_V of
+  /// other weights, as tied L2 attention W_QW_QᵀW_V/√k, this is the product of
+  /// their norms: rounding in W_V is a small share of it, and W_V may be 0.
+  Vector value_size;
   Vector query_bias, key_bias;  ///< of the chosen heads; query with 1/√k
   Vector value_bias;         ///< where it acts on the Jacobian; otherwise empty
   bool biased = false;       ///< whether a query bias reaches the keys

@@ -215,8 +215,8 @@ class KeyRows {
     return out;
   }
 
-  // λ ≤ ‖S²‖_F^{1/2}, and what rounding may have hidden: in the products, and
-  // in the four terms of G, which may be larger than it
+  // √λ, λ ≤ ‖S²‖_F^{1/2}, and what rounding may have hidden: in the products,
+  // in the four terms of G, which may be larger than it, and by underflow
   template <class Number>
   Lane finished(const Powers& powers, const Lane& largest,
                 const Number& factor2, const Lane& sizes) const {
@@ -224,10 +224,14 @@ class KeyRows {
     const double cancelled =
         split_.output.error +
         8 * unit_roundoff * static_cast<double>(l_.w + 8) * split_.output.size;
+    // ‖S²‖_F² is a sum of H² squares, of which those below 2⁻¹⁰²² may vanish:
+    // (H² 2⁻¹⁰²²)^{1/8}
+    constexpr double vanished = 1e-37;
     return (powers.fourth.sqrt().sqrt() * (1 + 1e-12) +
             factor2 * (8 * unit_roundoff * terms * powers.size2.sqrt() +
                        (largest * sizes).square() * cancelled))
-        .sqrt();
+               .sqrt() +
+           vanished;
   }
 
   const LayerParts& l_;

@@ -107,15 +107,21 @@ double slope_rounding(const LayerParts& l, const LayerAt& at) {
     const auto longest = [](const Matrix& m) {
       return m.rowwise().norm().maxCoeff();
     };
-    const auto moved = [&](Feature which, const Matrix& weights, Index width) {
-      return largest_slope(l, at, h, which) *
-             weights.middleCols(h * width, width).norm();
+    const auto moved = [&](Feature which, double size) {
+      return largest_slope(l, at, h, which) * size;
+    };
+    const auto size_of = [&](const Matrix& weights) {
+      return weights.middleCols(h * l.k, l.k).norm();
     };
     const HeadFeatures<double>& f = at.bent[h].at;
-    const double v = 2 * longest(f.v);
-    sums[h] = moved(Feature::value, l.value, l.w) +
-              moved(Feature::key, l.key, l.k) * longest(f.q) * v +
-              moved(Feature::query, l.query, l.k) * longest(f.k) * v;
+    const double largest =
+        kind_of(l.options.kind).values_as_they_are
+            ? std::max(longest(f.v), longest(at.x) * l.value_size[h])
+            : longest(f.v);
+    const double v = 2 * largest;
+    sums[h] = moved(Feature::value, l.value_size[h]) +
+              moved(Feature::key, size_of(l.key)) * longest(f.q) * v +
+              moved(Feature::query, size_of(l.query)) * longest(f.k) * v;
   });
   const double n = static_cast<double>(at.x.rows());
   const double output =

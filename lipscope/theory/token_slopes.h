@@ -38,9 +38,10 @@ Matrix query_at_keys(const LayerParts& layer, const LayerAt& at, Index i);
 /// ‖S_j^V‖ for each token and head from above, [n×H].
 Matrix value_slopes_above(const LayerParts& layer, const LayerAt& at);
 
-/// What rounding in slopes may add to ‖J‖: numbers cancel in S (a normalised
-/// row does not feel its own direction), and what is left of them may be
-/// smaller than their rounding. With σ at least as large as these numbers,
+/// What rounding in slopes and values may add to ‖J‖: numbers cancel in S (a
+/// normalised row does not feel its own direction), and what is left of them
+/// may be smaller than their rounding. With σ at least as large as these
+/// numbers,
 ///
 ///   10⁻¹³ n^{3/2} ‖W_O‖_F Σ_h ( σ_V‖W_V‖_F + σ_K‖W_K‖_F max|q| 2max|v|
 ///                               + σ_Q‖W_Q‖_F max|k| 2max|v| )
@@ -48,8 +49,11 @@ Matrix value_slopes_above(const LayerParts& layer, const LayerAt& at);
 /// is far above it: 10⁻¹³ is for sums of some hundred terms, and the other
 /// factors are those of ‖J‖ with nothing cancelled and P' ≤ 1. σ is ‖S‖_F: in
 /// every direction but the row's own nothing cancels. With one feature there is
-/// no other direction, and σ is |feature|/|projection|, or |S| at 0. The sum is
-/// 0 for features that are their projections, turned or not.
+/// no other direction, and σ is |feature|/|projection|, or |S| at 0. ‖W_V‖_F is
+/// LayerParts::value_size, so that rounding in weights that are a product is in
+/// the sum as well, and max|v| is at least max|x| times it where values are as
+/// they are. The sum is 0 for features that are their projections, turned or
+/// not.
 double slope_rounding(const LayerParts& layer, const LayerAt& at);
 
 }  // namespace lipscope

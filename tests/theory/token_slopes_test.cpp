@@ -72,6 +72,16 @@ TEST(TokenSlopes, SigmoidWorkedByHand) {
   expect_just_above(split(biased, o, x), 5 * P + 5 * a * 2 / 9);
 }
 
+TEST(TokenSlopes, SigmoidOfVerySmallWeights) {
+  // one token 1, q = b_Q = −100, k = 1, W_V = 0, v = 1: J = −100 σ'(−100), and
+  // its eighth power is no double
+  AttentionWeights w = one_by_one(0, 1, 0);
+  w.query_bias = Vector::Constant(1, -100.0);
+  w.value_bias = Vector::Ones(1);
+  const AttentionOptions o{.kind = Kind::sigmoid};
+  EXPECT_GE(split(w, o, Matrix::Ones(1, 1)), 100 * std::exp(-100.0));
+}
+
 TEST(TokenSlopes, TiedL2WorkedByHand) {
   // X = (t, 0), t² = ln 3, A = 1, V = 5: P = [¾ ¼; ¼ ¾], w_12 = 2t = −w_21;
   // key and query parts are all 5 t² 3/8
@@ -97,6 +107,18 @@ TEST(TokenSlopes, CosineWorkedByHand) {
                  .finished();
   expect_just_above(split(one_by_one(1, 1, 1), o, two_tokens(1, 0)),
                     norm2(value) + norm2(N));
+}
+
+TEST(TokenSlopes, TiedL2CountsTheRoundingOfItsValueWeights) {
+  // W_QᵀW_V = (1 + e)(1 − e) − 1 = −e², which products in f64 round to 0
+  const double e = std::ldexp(1.0, -30);
+  AttentionWeights w;
+  w.query = (Matrix(2, 1) << 1 + e, -1).finished();
+  w.value = (Matrix(2, 1) << 1 - e, 1).finished();
+  const Matrix x = (Matrix(2, 2) << 1, 0, 0, 1).finished();
+  const LocalCertificates certificates(w, {.kind = Kind::l2});
+  for (const Certificate which : for_all)
+    EXPECT_GE(certificates.at(x, which).value, e * e) << name_of(which);
 }
 
 // test::trial with rotary positions for half of the kinds that have them, and
