@@ -53,8 +53,21 @@ MultiHeadAttention<Real>::MultiHeadAttention(const AttentionWeights& weights,
   heads_ = static_cast<Index>(options_.heads.size());
   std::vector<Index> key_heads;  // with repeats where a group shares one
   for (const Index h : options_.heads) key_heads.push_back(weights.key_head(h));
-  if (options_.rope_theta)
-    require_rotatable(*options_.rope_theta, query_width_, options_.kind);
+  if (options_.rope)
+    require_rotatable(*options_.rope, query_width_, options_.kind);
+  if (options_.query_key_norm) {
+    require(!kind.tied, "attention: q/k-norm with {} attention, which is tied",
+            kind.name);
+    require(!options_.query_key_norm->over_heads || heads_ == weights.heads,
+            "attention: q/k-norm over all heads, of which {} are chosen",
+            heads_);
+  }
+  require(!options_.relative_bias ||
+              (kind.shares() &&
+               options_.relative_bias->table.cols() == weights.heads),
+          "attention: a relative bias of {} heads for {} heads of {} attention",
+          options_.relative_bias ? options_.relative_bias->table.cols() : 0,
+          weights.heads, kind.name);
 
   const Index k = query_width_, w = value_width_, d = weights.features();
   const Index keys = kind.tied ? 0 : heads_ * k;
@@ -64,8 +77,21 @@ MultiHeadAttention<Real>::MultiHeadAttention(const AttentionWeights& weights,
 
   take_columns(weights.query, options_.heads, k, projection_, 0);
   take_entries(weights.query_bias, options_.heads, k, projection_bias_, 0);
-  if (kind.query_over_root) {
-    const Real root = std::sqrt(static_cast<Real>(k));
+  const Real root = std::sqrt(static_cast<Real>(k));
+  if (const auto& norm = options_.query_key_norm) {
+    const bool each = !norm->over_heads;
+    const std::vector<Index> alike(options_.heads.size(), 0);
+    query_gain_.resize(heads_ * k);
+    key_gain_.resize(heads_ * k);
+    require(norm->query_gain.size() == (each ? k : heads_ * k) &&
+                norm->key_gain.size() == (each ? k : weights.groups() * k),
+            "attention: q/k-norm of {} and {} features for {} heads of {}",
+            norm->query_gain.size(), norm->key_gain.size(), heads_, k);
+    take_entries(norm->query_gain, each ? alike : options_.heads, k,
+                 query_gain_, 0);
+    take_entries(norm->key_gain, each ? alike : key_heads, k, key_gain_, 0);
+    if (kind.query_over_root) query_gain_ /= root;
+  } else if (kind.query_over_root) {
     projection_.leftCols(heads_ * k) /= root;
     projection_bias_.head(heads_ * k) /= root;
   }

@@ -50,12 +50,16 @@ Certificates::Certificates(const Subject& subject, const Selection& selection,
     throw InputError(fmt::format(
         "--certificate {}: there is none in the norm {}; it is for the 2-norm",
         which, name_of(selection.norm)));
-  const bool rope = subject.model && subject.model->config.rope_theta;
-  if (which == "covariances" && (selection.kind != Kind::dot || rope))
+  const std::string features =
+      subject.model ? subject.model->config.score_features() : "";
+  if (which == "covariances" &&
+      (selection.kind != Kind::dot || !features.empty()))
     throw InputError(fmt::format(
         "--certificate {}: there is none for kind {}{}; it is for dot-product "
-        "attention without rotary positions (split and pairs are for all)",
-        which, selection.kind_name, rope ? " with rotary positions" : ""));
+        "attention without rotary positions, q/k-norm and relative positions "
+        "(split and pairs are for all)",
+        which, selection.kind_name,
+        features.empty() ? "" : " with " + features));
 }
 
 bool Certificates::whole_model(const Part& part) const {

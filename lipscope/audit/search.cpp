@@ -58,6 +58,8 @@ class Searching final {
       throw InputError(fmt::format(
           "--save-direction and --save-input take one search; these are {}",
           total()));
+    if (subject_.model)
+      for (const Index n : lengths_) require_within_window(*subject_.model, n);
     require_token_memory(lengths_, 1, subject_, selection_);
     for (const Index n : lengths_)
       require_weight_memory(n, subject_, selection_, 0);

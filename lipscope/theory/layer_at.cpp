@@ -42,7 +42,7 @@ HeadFeatures<double> features_of(const LayerParts& l, const LayerAt& at,
 void make_features(const LayerParts& l, LayerAt& at) {
   const Index n = at.x.rows();
   const bool bent = kind_of(l.options.kind).f64.make != nullptr;
-  if (l.options.rope_theta) at.rope.emplace(n, l.k, *l.options.rope_theta);
+  if (l.options.rope) at.rope.emplace(n, l.k, *l.options.rope);
   Matrix q, k, v;
   for (Index h = 0; h < l.heads; ++h) {
     HeadFeatures<double> raw{.q = at.q.middleCols(h * l.k, l.k),
@@ -67,14 +67,16 @@ void make_features(const LayerParts& l, LayerAt& at) {
 
 LayerParts layer_parts(const AttentionWeights& weights,
                        const AttentionOptions& options) {
+  require(!options.query_key_norm && !options.relative_bias,
+          "certificate: none is proved for q/k-norm and relative positions");
   require(options.log_mass.size() == 0 && options.seen.empty(),
           "certificate: none is proved for tokens with masses");
   require(options.sequences == 1, "certificate: {} sequences, it takes one",
           options.sequences);
   require_sound(weights, options.kind);
   const AttentionKind& kind = kind_of(options.kind);
-  if (options.rope_theta)
-    require_rotatable(*options.rope_theta, weights.query_width(), options.kind);
+  if (options.rope)
+    require_rotatable(*options.rope, weights.query_width(), options.kind);
   const std::vector<Index> chosen = chosen_heads(weights, options.heads);
 
   LayerParts l;
@@ -85,7 +87,7 @@ LayerParts layer_parts(const AttentionWeights& weights,
   l.mask = options.mask;
   l.threads = options.threads;
   l.options = options;
-  l.plain = kind.shares() && !kind.f64.make && !options.rope_theta;
+  l.plain = kind.shares() && !kind.f64.make && !options.rope;
   const Index d = weights.features();
   l.query.resize(d, l.heads * l.k);
   l.key.resize(d, l.heads * l.k);

@@ -122,21 +122,37 @@ std::optional<LayerBound> LayerCertificates::composed_at(
   const Matrix read = pre ? normed(l.attention_norm, x) : x;  // by attention
   const std::optional<Bound> attention = m.attention_at(read, which);
   if (!attention || !std::isfinite(attention->value)) return std::nullopt;
-  const Matrix mixed = x + (*m.attention)(read);
-  const bool post = l.norm == NormPlace::post;
+  // what a branch gives to the residual sum, and its constant
+  const auto output = [&](const NormWeights& norm, Matrix y, Magnitude& part) {
+    if (norm.gain.size() > 0) {
+      part = part * norm_layer_at(norm, y);
+      y = normed(norm, y);
+    }
+    if (l.residual_scale != 1.0) {
+      part = part * l.residual_scale;
+      y *= l.residual_scale;
+    }
+    return y;
+  };
   BlockParts parts{attention->value, 1.0, 1.0, 1.0};
+  const Matrix mixed = x + output(l.attention_output_norm, (*m.attention)(read),
+                                  parts.attention);
+  const bool post = l.norm == NormPlace::post;
   if (pre || post)
     parts.attention_norm = norm_layer_at(l.attention_norm, pre ? x : mixed);
   if (m.map == MapName::block) {
-    const Matrix middle = post ? normed(l.attention_norm, mixed) : mixed;
+    const Matrix middle = l.parallel ? x
+                          : post     ? normed(l.attention_norm, mixed)
+                                     : mixed;
     const Matrix fed = pre ? normed(l.mlp_norm, middle) : middle;
     parts.mlp = mlp_above(*m.norms, longest_row(fed));
+    const Matrix made = output(l.mlp_output_norm, (*m.mlp)(fed), parts.mlp);
     if (pre || post)
-      parts.mlp_norm = norm_layer_at(
-          l.mlp_norm, pre ? middle : Matrix(middle + (*m.mlp)(fed)));
+      parts.mlp_norm =
+          norm_layer_at(l.mlp_norm, pre ? middle : Matrix(middle + made));
   }
   // what rounding in the states may do to the norms made of them
-  const Magnitude value = layer_bound(parts, m.map, pre) * (1.0 + 1e-9);
+  const Magnitude value = layer_bound(parts, m.map, l) * (1.0 + 1e-9);
   LayerBound found =
       named_layer_bound(m.map, *attention, parts, value, InputSet::one());
   found.value = magnitude_of(found.bound);

@@ -54,7 +54,7 @@ TEST(TokenSlopes, RotaryPositionsWorkedByHand) {
   const double p = share(s), r = share(s * std::cos(1.0));
   const Matrix P = (Matrix(2, 2) << p, 1 - p, r, 1 - r).finished();
   const double N = s * std::sqrt(2.0) * std::hypot(p * (1 - p), r * (1 - r));
-  expect_just_above(split(w, {.rope_theta = 10.0}, x), norm2(P) + N);
+  expect_just_above(split(w, {.rope = Rotary{.theta = 10.0}}, x), norm2(P) + N);
 }
 
 TEST(TokenSlopes, SigmoidWorkedByHand) {
@@ -127,7 +127,7 @@ test::Trial trial(Kind kind, std::uint64_t seed) {
       w.query_bias = 2 * flatten(gaussian(1, H * k, rng.split(2)));
       w.key_bias = 2 * flatten(gaussian(1, H * k, rng.split(3)));
     }
-    t.options.rope_theta = std::exp(9 * rng.split(4).uniform());
+    t.options.rope = Rotary{.theta = std::exp(9 * rng.split(4).uniform())};
   }
   if (H == 2 && seed % 5 < 2) {
     const Index k = w.query_width(), width = w.value.cols() / 2;
@@ -141,7 +141,7 @@ test::Trial trial(Kind kind, std::uint64_t seed) {
 }
 
 std::string described(const test::Trial& t, std::uint64_t seed) {
-  return name_of(t.options.kind) + (t.options.rope_theta ? " rotary" : "") +
+  return name_of(t.options.kind) + (t.options.rope ? " rotary" : "") +
          (t.weights.key_heads == 1 ? " grouped" : "") + " seed " +
          std::to_string(seed);
 }
@@ -207,7 +207,7 @@ TEST(TokenSlopes, NoLongInputExceedsTheCertificates) {
       t.options.mask = seed % 3 == 1 ? Mask::causal : Mask::none;
       t.options.cosine = {.tau = 5.0, .nu = 2.0, .epsilon = 1e-3};
       if (kind_of(kind).no_rope.empty() && seed % 4 != 3)
-        t.options.rope_theta = 100.0;
+        t.options.rope = Rotary{.theta = 100.0};
       t.x = std::exp(rng.split(5).normal()) * gaussian(n, d, rng.split(6));
       expect_never_exceeded(t, described(t, seed));
     }
@@ -222,7 +222,7 @@ TEST(TokenSlopes, RotatedPartsOfThePathsAreAboveTheirNorms) {
   w.query = gaussian(d, k, rng.split(0));
   w.key = gaussian(d, k, rng.split(1));
   w.value = gaussian(d, 5, rng.split(2));
-  const AttentionOptions o{.mask = Mask::causal, .rope_theta = 50.0};
+  const AttentionOptions o{.mask = Mask::causal, .rope = Rotary{.theta = 50.0}};
   const Matrix x = 0.7 * gaussian(n, d, rng.split(3));
   const LayerParts l = layer_parts(w, o);
   const LayerAt at = layer_at(l, x);
