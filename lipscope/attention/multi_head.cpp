@@ -62,12 +62,15 @@ MultiHeadAttention<Real>::MultiHeadAttention(const AttentionWeights& weights,
             "attention: q/k-norm over all heads, of which {} are chosen",
             heads_);
   }
-  require(!options_.relative_bias ||
-              (kind.shares() &&
-               options_.relative_bias->table.cols() == weights.heads),
-          "attention: a relative bias of {} heads for {} heads of {} attention",
-          options_.relative_bias ? options_.relative_bias->table.cols() : 0,
-          weights.heads, kind.name);
+  if (const auto& bias = options_.relative_bias) {
+    require(kind.shares(),
+            "attention: relative positions are added to the scores of a "
+            "softmax, which {} attention is not",
+            kind.name);
+    require(bias->table.cols() == weights.heads,
+            "attention: relative positions of {} heads for {}",
+            bias->table.cols(), weights.heads);
+  }
 
   const Index k = query_width_, w = value_width_, d = weights.features();
   const Index keys = kind.tied ? 0 : heads_ * k;

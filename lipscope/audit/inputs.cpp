@@ -147,6 +147,9 @@ void Inputs::use_ids(const SourceOptions& o) {
     TextTokens tokens = read_tokens(o, model);
     ids_ = std::move(tokens.ids);
     words_ = std::move(tokens.words);
+    if (!o.lengths.empty())
+      for (const Index n : parse_lengths(o.lengths))
+        require_within_window(model, n);
     const FittedWindows fitted = windows_of_text(
         o, static_cast<Index>(ids_.size()), longest_window(model), "tokens");
     note_ = fitted.note;

@@ -276,6 +276,9 @@ void require_sound(const ModelConfig& c) {
           c.relative_buckets);
   require(c.layer_groups == 0 || c.layer_groups <= c.layers,
           "model: {} layers in {} groups", c.layers, c.layer_groups);
+  require(!c.head_bias || !c.tied_embeddings,
+          "model: tie_word_embeddings with a head that has a bias is not "
+          "supported");
   require(c.epsilon > 0, "model: epsilon is {}", c.epsilon);
   for (const double scale : {c.embedding_scale, c.residual_scale, c.logit_scale,
                              c.score_scale.value_or(1.0)})

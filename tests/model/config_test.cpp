@@ -143,6 +143,8 @@ TEST(ModelConfig, RefusesByNameWhatIsNotDone) {
        "use_bidirectional_attention"},
       {{{"model_type", "gptj"}, {"rotary_dim", nullptr}}, "rotary_dim"},
       {{{"model_type", "gptj"}, {"rotary_dim", 3}}, "odd"},
+      {{{"model_type", "gptj"}, {"tie_word_embeddings", true}},
+       "tie_word_embeddings"},
       {{{"model_type", "smollm3"}, {"no_rope_layers", {1, 0}}},
        "no_rope_layers"},
       {{{"model_type", "llama"}, {"sliding_window", 4096}}, "sliding"},
