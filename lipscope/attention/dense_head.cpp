@@ -17,6 +17,14 @@ void take_softmax(const AttentionOptions& o, DenseRow& p) {
   p /= p.sum();
 }
 
+// what is added to the score of tokens i and j
+double by_distance(const DenseHead& head, const AttentionOptions& o, Index i,
+                   Index j) {
+  if (!o.relative_bias) return 0.0;
+  const Index bucket = relative_bucket(*o.relative_bias, j - i);
+  return o.relative_bias->table(bucket, head.number);
+}
+
 // The angle between one position and the next of the plane whose wave is so
 // many positions long; slow waves are stretched.
 double step(const Rotary& rope, double wave) {
@@ -75,7 +83,8 @@ void add_by_covariance(const DenseHead& head, const AttentionOptions& o,
     const DenseRow xi = x.row(i), qi = xi * head.wq + head.bq;
     DenseRow p(seen);
     for (Index j = 0; j < seen; ++j)
-      p[j] = form.score(qi, x.row(j) * head.wk + head.bk);
+      p[j] = form.score(qi, x.row(j) * head.wk + head.bk) +
+             by_distance(head, o, i, j);
     take_softmax(o, p);
 
     const DenseRow m = p * x.topRows(seen);
@@ -119,10 +128,7 @@ void add_by_scores(const DenseHead& head, const AttentionOptions& o,
     DenseRow p(seen), slope(seen), centre = DenseRow::Zero(head.wv.cols());
     for (Index j = 0; j < seen; ++j) {
       s[j] = form.score(q[i].value, k[j].value);
-      p[j] = s[j].value;
-      if (o.relative_bias)
-        p[j] += o.relative_bias->table(relative_bucket(*o.relative_bias, j - i),
-                                       head.number);
+      p[j] = s[j].value + by_distance(head, o, i, j);
     }
     if (form.sigmoid_shift) {
       for (Index j = 0; j < seen; ++j) {

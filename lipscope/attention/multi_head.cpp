@@ -55,22 +55,10 @@ MultiHeadAttention<Real>::MultiHeadAttention(const AttentionWeights& weights,
   for (const Index h : options_.heads) key_heads.push_back(weights.key_head(h));
   if (options_.rope)
     require_rotatable(*options_.rope, query_width_, options_.kind);
-  if (options_.query_key_norm) {
-    require(!kind.tied, "attention: q/k-norm with {} attention, which is tied",
-            kind.name);
-    require(!options_.query_key_norm->over_heads || heads_ == weights.heads,
-            "attention: q/k-norm over all heads, of which {} are chosen",
-            heads_);
-  }
-  if (const auto& bias = options_.relative_bias) {
-    require(kind.shares(),
-            "attention: relative positions are added to the scores of a "
-            "softmax, which {} attention is not",
-            kind.name);
-    require(bias->table.cols() == weights.heads,
-            "attention: relative positions of {} heads for {}",
-            bias->table.cols(), weights.heads);
-  }
+  if (options_.query_key_norm)
+    require_normable(*options_.query_key_norm, weights, options_.kind, heads_);
+  if (options_.relative_bias)
+    require_addable(*options_.relative_bias, weights, options_.kind);
 
   const Index k = query_width_, w = value_width_, d = weights.features();
   const Index keys = kind.tied ? 0 : heads_ * k;
@@ -86,10 +74,6 @@ MultiHeadAttention<Real>::MultiHeadAttention(const AttentionWeights& weights,
     const std::vector<Index> alike(options_.heads.size(), 0);
     query_gain_.resize(heads_ * k);
     key_gain_.resize(heads_ * k);
-    require(norm->query_gain.size() == (each ? k : heads_ * k) &&
-                norm->key_gain.size() == (each ? k : weights.groups() * k),
-            "attention: q/k-norm of {} and {} features for {} heads of {}",
-            norm->query_gain.size(), norm->key_gain.size(), heads_, k);
     take_entries(norm->query_gain, each ? alike : options_.heads, k,
                  query_gain_, 0);
     take_entries(norm->key_gain, each ? alike : key_heads, k, key_gain_, 0);

@@ -3,9 +3,25 @@
 #include <cmath>
 #include <utility>
 
+#include "lipscope/attention/kinds.h"
 #include "lipscope/core/errors.h"
 
 namespace lipscope {
+
+void require_normable(const QueryKeyNorm& norm, const AttentionWeights& weights,
+                      Kind kind, Index chosen) {
+  require(!kind_of(kind).tied,
+          "attention: q/k-norm with {} attention, which is tied",
+          name_of(kind));
+  require(!norm.over_heads || chosen == weights.heads,
+          "attention: q/k-norm over all heads, of which {} are chosen", chosen);
+  const Index k = weights.query_width();
+  const Index queries = norm.over_heads ? weights.heads * k : k;
+  const Index keys = norm.over_heads ? weights.groups() * k : k;
+  require(norm.query_gain.size() == queries && norm.key_gain.size() == keys,
+          "attention: q/k-norm of {} and {} features for {} heads of {}",
+          norm.query_gain.size(), norm.key_gain.size(), weights.heads, k);
+}
 
 template <class Real>
 BlockNorm<Real>::BlockNorm(MatrixOf<Real>& projected, const Place& place,

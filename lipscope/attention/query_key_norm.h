@@ -1,6 +1,6 @@
 #pragma once
 
-#include "lipscope/core/matrix.h"
+#include "lipscope/attention/weights.h"
 
 namespace lipscope {
 
@@ -16,6 +16,12 @@ struct QueryKeyNorm {
   double epsilon = 1e-6;
   bool over_heads = false;
 };
+
+/// Throws std::invalid_argument unless so many chosen heads of these weights
+/// can be normed: not those of a tied kind, and where the norm is one of all
+/// heads, all of them.
+void require_normable(const QueryKeyNorm& norm, const AttentionWeights& weights,
+                      Kind kind, Index chosen);
 
 /// The norm of z, which stand side by side in columns [first, first +
 /// blocks·width) of a matrix, at a point. Each block is normed by itself.
@@ -43,6 +49,11 @@ class BlockNorm {
   ///   s²(−u⟨w, d⟩ − d⟨w, u⟩ − w⟨u, d⟩ + 3u⟨u, d⟩⟨w, u⟩/D)/D.
   void add_bend(const MatrixOf<Real>& d, const MatrixOf<Real>& gd,
                 MatrixOf<Real>& g) const;
+
+  const Place& place() const { return place_; }
+  const VectorOf<Real>& gain() const { return gain_; }      ///< γ
+  const MatrixOf<Real>& direction() const { return u_; }    ///< u, row by row
+  const MatrixOf<Real>& shrink() const { return shrink_; }  ///< s, [n×blocks]
 
  private:
   Place place_;

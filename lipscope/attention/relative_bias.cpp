@@ -3,7 +3,21 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lipscope/attention/kinds.h"
+#include "lipscope/core/errors.h"
+
 namespace lipscope {
+
+void require_addable(const RelativeBias& bias, const AttentionWeights& weights,
+                     Kind kind) {
+  require(kind_of(kind).shares(),
+          "attention: relative positions are added to the scores of a "
+          "softmax, which {} attention is not",
+          name_of(kind));
+  require(bias.table.cols() == weights.heads,
+          "attention: relative positions of {} heads for {}", bias.table.cols(),
+          weights.heads);
+}
 
 Index relative_bucket(const RelativeBias& bias, Index distance) {
   const Index half = bias.table.rows() / 2, exact = half / 2;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "lipscope/core/matrix.h"
+#include "lipscope/attention/weights.h"
 
 namespace lipscope {
 
@@ -13,6 +13,11 @@ struct RelativeBias {
   Matrix table;          ///< [buckets×H]
   Index furthest = 128;  ///< beyond it all distances are alike
 };
+
+/// Throws std::invalid_argument unless it can be added to the scores of such
+/// heads: those of a softmax, with a column for each.
+void require_addable(const RelativeBias& bias, const AttentionWeights& weights,
+                     Kind kind);
 
 /// The row of the table for tokens that are `distance` = j − i apart. In single
 /// precision, as Hugging Face rounds it.

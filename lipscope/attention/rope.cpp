@@ -71,6 +71,12 @@ void Rope<Real>::unrotate(HeadFeatures<Real>& f) const {
   turn(cos_, back, f.k);
 }
 
+template <class Real>
+void Rope<Real>::unrotate_at(Index position, MatrixOf<Real>& z) const {
+  turn<Real>(cos_.row(position).replicate(z.rows(), 1),
+             -sin_.row(position).replicate(z.rows(), 1), z);
+}
+
 void require_rotatable(const Rotary& rotary, Index head_width, Kind kind) {
   const auto positive = [](const char* what, double number) {
     require(std::isfinite(number) && number > 0,

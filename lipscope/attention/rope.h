@@ -52,6 +52,8 @@ class Rope {
 
   void rotate(HeadFeatures<Real>& f) const;    ///< also of tangents
   void unrotate(HeadFeatures<Real>& f) const;  ///< of cotangents
+  /// Rows that all belong to one position.
+  void unrotate_at(Index position, MatrixOf<Real>& z) const;
 
  private:
   MatrixOf<Real> cos_, sin_;  // [n×m]

@@ -50,16 +50,16 @@ Certificates::Certificates(const Subject& subject, const Selection& selection,
     throw InputError(fmt::format(
         "--certificate {}: there is none in the norm {}; it is for the 2-norm",
         which, name_of(selection.norm)));
-  const std::string features =
-      subject.model ? subject.model->config.score_features() : "";
-  if (which == "covariances" &&
-      (selection.kind != Kind::dot || !features.empty()))
+  const ModelConfig* c = subject.model ? &subject.model->config : nullptr;
+  const bool sloped =
+      c && (c->rope || c->query_key_norm != QueryKeyNormForm::none);
+  if (which == "covariances" && (selection.kind != Kind::dot || sloped))
     throw InputError(fmt::format(
         "--certificate {}: there is none for kind {}{}; it is for dot-product "
-        "attention without rotary positions, q/k-norm and relative positions "
-        "(split and pairs are for all)",
+        "attention without rotary positions and q/k-norm (split and pairs are "
+        "for all)",
         which, selection.kind_name,
-        features.empty() ? "" : " with " + features));
+        sloped ? " with " + c->score_features() : ""));
 }
 
 bool Certificates::whole_model(const Part& part) const {

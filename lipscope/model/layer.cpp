@@ -167,36 +167,12 @@ std::uint64_t share_of_memory(std::uint64_t asked, Index layers) {
   return std::max<std::uint64_t>(1, all / static_cast<std::uint64_t>(layers));
 }
 
-// Heads that are chosen from a layer whose q/k-norm is one of all heads: all of
-// them run, and W_O drops the others.
-AttentionWeights without_others(AttentionWeights weights,
-                                const std::vector<Index>& heads) {
-  const Index w = weights.value_width();
-  const std::vector<Index> chosen = chosen_heads(weights, heads);
-  for (Index h = 0; h < weights.heads; ++h)
-    if (std::find(chosen.begin(), chosen.end(), h) == chosen.end())
-      weights.output.middleRows(h * w, w).setZero();
-  return weights;
-}
-
 template <class Real>
 MapPtr<Real> attention_map(const LayerWeights& layer, bool project,
                            const ModelMapOptions& o) {
-  const Kind kind = o.kind.value_or(layer.kind);
-  if (layer.query_key_norm && layer.query_key_norm->over_heads &&
-      !o.heads.empty()) {
-    if (!project)
-      throw InputError(
-          "--map core: heads of a layer whose q/k-norm is one of all heads "
-          "can be measured by --map attn");
-    ModelMapOptions all = o;
-    all.heads.clear();
-    return std::make_unique<MultiHeadAttention<Real>>(
-        without_others(attention_of(layer, kind), o.heads),
-        attention_options(layer, true, all));
-  }
-  return std::make_unique<MultiHeadAttention<Real>>(
-      attention_of(layer, kind), attention_options(layer, project, o));
+  ChosenAttention chosen = chosen_attention(layer, project, o);
+  return std::make_unique<MultiHeadAttention<Real>>(chosen.weights,
+                                                    std::move(chosen.options));
 }
 
 // f with the norms that a sub-layer has ahead of it and behind it, inside of
@@ -266,6 +242,26 @@ AttentionWeights attention_of(const LayerWeights& layer, Kind kind) {
     weights.key_bias.resize(0);
   }
   return weights;
+}
+
+ChosenAttention chosen_attention(const LayerWeights& layer, bool project,
+                                 const ModelMapOptions& o) {
+  ChosenAttention out{attention_of(layer, o.kind.value_or(layer.kind)),
+                      attention_options(layer, project, o)};
+  if (o.heads.empty() || !layer.query_key_norm ||
+      !layer.query_key_norm->over_heads)
+    return out;
+  if (!project)
+    throw InputError(
+        "--map core: heads of a layer whose q/k-norm is one of all heads can "
+        "be measured by --map attn");
+  const std::vector<Index> chosen = chosen_heads(out.weights, o.heads);
+  const Index w = out.weights.value_width();
+  for (Index h = 0; h < out.weights.heads; ++h)
+    if (std::find(chosen.begin(), chosen.end(), h) == chosen.end())
+      out.weights.output.middleRows(h * w, w).setZero();
+  out.options.heads.clear();
+  return out;
 }
 
 NormWeights load_norm(const Model& model, const Module& module) {

@@ -88,6 +88,16 @@ struct ModelMapOptions {
 AttentionOptions attention_options(const LayerWeights& layer, bool project,
                                    const ModelMapOptions& options);
 
+/// The attention of the chosen heads of a layer, ready to run. Heads of a layer
+/// whose q/k-norm is one of all heads do not run alone: all of them run, and
+/// W_O drops the others; InputError for such heads ahead of W_O.
+struct ChosenAttention {
+  AttentionWeights weights;
+  AttentionOptions options;
+};
+ChosenAttention chosen_attention(const LayerWeights& layer, bool project,
+                                 const ModelMapOptions& options);
+
 /// A map of one layer; MapName::model is not one.
 template <class Real>
 MapPtr<Real> layer_map(const LayerWeights& layer, MapName map,

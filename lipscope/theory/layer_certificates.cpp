@@ -64,17 +64,22 @@ LayerCertificates::LayerCertificates(const LayerWeights& layer, MapName map,
   made_->map = map;
   made_->options = options;
   made_->layer = layer;
-  if (options.heads.size() == 1) {
+  const bool tied_by_norm =
+      layer.query_key_norm && layer.query_key_norm->over_heads;
+  if (options.heads.size() == 1 && !tied_by_norm) {
     // many heads of one layer do not keep the layer many times
-    made_->layer.attention = alone(layer.attention, options.heads[0]);
+    const Index h = options.heads[0];
+    made_->layer.attention = alone(layer.attention, h);
+    if (layer.relative_bias)
+      made_->layer.relative_bias->table = layer.relative_bias->table.col(h);
     made_->options.heads.clear();
   }
   require(map != MapName::model, "certificate: a model is no map of one layer");
   require(options.sequences == 1, "certificate: {} sequences, it takes one",
           options.sequences);
-  made_->local.emplace(
-      attention_of(made_->layer, options.kind.value_or(layer.kind)),
-      attention_options(layer, made_->project(), made_->options));
+  const ChosenAttention chosen =
+      chosen_attention(made_->layer, made_->project(), made_->options);
+  made_->local.emplace(chosen.weights, chosen.options);
   if (made_->around())
     made_->attention = layer_map<double>(layer, MapName::attn, options);
   if (map == MapName::block) {

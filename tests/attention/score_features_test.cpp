@@ -31,7 +31,8 @@ std::vector<Case> cases() {
       for (int features = 1; features < 12; ++features) {
         const bool norm = features & 1, bias = features & 2;
         const int rope = features / 4;  // none, in part, of type llama3
-        if (kind_of(kind).tied || (bias && !kind_of(kind).shares())) continue;
+        if (norm && kind_of(kind).tied) continue;
+        if (bias && !kind_of(kind).shares()) continue;
         if (rope > 0 && !kind_of(kind).no_rope.empty()) continue;
         const test::LayerCase c{.kind = kind,
                                 .mask = mask,
