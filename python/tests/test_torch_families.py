@@ -39,11 +39,15 @@ def test_every_map_and_head_has_the_constant_of_the_dense_jacobian(folders, tmp_
     found = {}
     for name in ("core", "attn", "residual", "block", "model"):
         for heads in ("all", "each") if name == "attn" else ("all",):
-            more = {} if name == "model" else {"heads": heads}
+            more = {} if name == "model" else {"heads": heads, "certificate": "all"}
             records = lipscope.measure(folders / case, map=name, **given, **more)
             for r in records if isinstance(records, lipscope.Records) else [records]:
                 found[name, r.layer, "all" if r.head is None else r.head] = r
     assert {key for key in found} == set(expected)
     for key, value in expected.items():
         assert found[key].lower == pytest.approx(value, rel=1e-6), key
-        assert found[key].upper is None or found[key].upper >= value * (1 - 1e-9), key
+        assert found[key].upper >= value * (1 - 1e-9), key
+        if key[0] != "model":
+            proved = found[key].details["certificates"]
+            assert {"split_paths", "token_pairs"} <= set(proved) or key[0] in ("residual", "block"), key
+            assert proved and all(above >= value * (1 - 1e-9) for above in proved.values()), key
