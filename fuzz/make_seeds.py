@@ -149,6 +149,9 @@ def seeds():
         "model_type": "llama", "hidden_size": 8, "num_attention_heads": 4,
         "num_key_value_heads": 2, "rope_theta": 1e4, "rope_scaling": None,
         "hidden_act": "silu"}).encode()
+    golden = pathlib.Path(__file__).parents[1] / "tests" / "model" / "golden"
+    for file in sorted(golden.glob("*.json")):
+        yield "config", json.dumps(json.loads(file.read_text())["config"]).encode()
     for more in ({"mixer": "dot", "norm": "post"},
                  {"mixer": "contractive-l2", "norm": "none", "contraction": 0.9},
                  {"mixer": "lstm"}):

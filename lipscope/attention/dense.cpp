@@ -20,6 +20,7 @@ DenseHead cut(const AttentionWeights& w, const AttentionOptions& o,
                          : DenseRow(b.segment(head * size, size).transpose());
   };
   DenseHead head;
+  head.number = h;
   head.wq = w.query.middleCols(h * k, k);
   head.wk = tied ? head.wq : Matrix(w.key.middleCols(g * k, k));
   head.bq = bias(w.query_bias, h, k);
@@ -47,7 +48,9 @@ Matrix dense_jacobian(const AttentionWeights& weights,
   require(x.cols() == weights.features(),
           "dense_jacobian: tokens have {} features, the layer reads {}",
           x.cols(), weights.features());
-  require(!options.rope_theta || kind.no_rope.empty(), "dense_jacobian: {}",
+  require(!options.query_key_norm || !options.query_key_norm->over_heads,
+          "dense_jacobian: q/k-norm over heads");
+  require(!options.rope || kind.no_rope.empty(), "dense_jacobian: {}",
           kind.no_rope);
   AttentionOptions chosen = options;
   if (chosen.heads.empty()) {

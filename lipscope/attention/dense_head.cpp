@@ -17,16 +17,58 @@ void take_softmax(const AttentionOptions& o, DenseRow& p) {
   p /= p.sum();
 }
 
-// the rotation of position p, from the right: planes (i, i + k/2)
+// what is added to the score of tokens i and j
+double by_distance(const DenseHead& head, const AttentionOptions& o, Index i,
+                   Index j) {
+  if (!o.relative_bias) return 0.0;
+  const Index bucket = relative_bucket(*o.relative_bias, j - i);
+  return o.relative_bias->table(bucket, head.number);
+}
+
+// The angle between one position and the next of the plane whose wave is so
+// many positions long; slow waves are stretched.
+double step(const Rotary& rope, double wave) {
+  double stretched = wave * rope.factor;
+  if (rope.slow) {
+    const double longest = rope.slow->context / rope.slow->slow;
+    const double shortest = rope.slow->context / rope.slow->fast;
+    if (wave < shortest) stretched = wave;
+    if (wave >= shortest && wave <= longest) {
+      const double smooth = (rope.slow->context / wave - rope.slow->slow) /
+                            (rope.slow->fast - rope.slow->slow);
+      stretched = 1 / ((1 - smooth) / (wave * rope.factor) + smooth / wave);
+    }
+  }
+  return 2 * M_PI / stretched;
+}
+
+// the rotation of position p, from the right: planes (i, i + m)
 Matrix rotation(const AttentionOptions& o, Index k, Index p) {
   Matrix r = Matrix::Identity(k, k);
-  for (Index i = 0; o.rope_theta && i < k / 2; ++i) {
-    const double angle = p / std::pow(*o.rope_theta, 2.0 * i / k);
-    r(i, i) = r(i + k / 2, i + k / 2) = std::cos(angle);
-    r(i, i + k / 2) = std::sin(angle);
-    r(i + k / 2, i) = -std::sin(angle);
+  if (!o.rope) return r;
+  const Index m = (o.rope->width == 0 ? k : o.rope->width) / 2;
+  for (Index i = 0; i < m; ++i) {
+    const double wave =
+        2 * M_PI * std::pow(o.rope->theta, static_cast<double>(i) / m);
+    const double angle = p * step(*o.rope, wave);
+    r(i, i) = r(i + m, i + m) = std::cos(angle);
+    r(i, i + m) = std::sin(angle);
+    r(i + m, i) = -std::sin(angle);
   }
   return r;
+}
+
+// q/k-norm of a query or key z, and its derivative from the right
+DenseFeature normed(const AttentionOptions& o, const DenseRow& z, bool query) {
+  if (!o.query_key_norm) return as_projected(z);
+  const Vector& gain =
+      query ? o.query_key_norm->query_gain : o.query_key_norm->key_gain;
+  const double size =
+      std::sqrt(z.squaredNorm() / z.size() + o.query_key_norm->epsilon);
+  const Matrix along = z.transpose() * z / (z.size() * size * size);
+  return {z * gain.asDiagonal() / size,
+          (Matrix::Identity(z.size(), z.size()) - along) * gain.asDiagonal() /
+              size};
 }
 
 }  // namespace
@@ -41,7 +83,8 @@ void add_by_covariance(const DenseHead& head, const AttentionOptions& o,
     const DenseRow xi = x.row(i), qi = xi * head.wq + head.bq;
     DenseRow p(seen);
     for (Index j = 0; j < seen; ++j)
-      p[j] = form.score(qi, x.row(j) * head.wk + head.bk);
+      p[j] = form.score(qi, x.row(j) * head.wk + head.bk) +
+             by_distance(head, o, i, j);
     take_softmax(o, p);
 
     const DenseRow m = p * x.topRows(seen);
@@ -70,10 +113,12 @@ void add_by_scores(const DenseHead& head, const AttentionOptions& o,
   std::vector<Matrix> wq(n), wk(n);  // as seen from each position
   for (Index i = 0; i < n; ++i) {
     const Matrix turn = rotation(o, head.wq.cols(), i);
-    wq[i] = head.wq * turn;
-    wk[i] = head.wk * turn;
-    q[i] = form.compared(x.row(i) * wq[i] + head.bq * turn);
-    k[i] = form.compared(x.row(i) * wk[i] + head.bk * turn);
+    const DenseFeature nq = normed(o, x.row(i) * head.wq + head.bq, true);
+    const DenseFeature nk = normed(o, x.row(i) * head.wk + head.bk, false);
+    wq[i] = head.wq * nq.slope * turn;
+    wk[i] = head.wk * nk.slope * turn;
+    q[i] = form.compared(nq.value * turn);
+    k[i] = form.compared(nk.value * turn);
     v[i] = form.mixed(x.row(i) * head.wv + head.bv);
   }
 
@@ -83,7 +128,7 @@ void add_by_scores(const DenseHead& head, const AttentionOptions& o,
     DenseRow p(seen), slope(seen), centre = DenseRow::Zero(head.wv.cols());
     for (Index j = 0; j < seen; ++j) {
       s[j] = form.score(q[i].value, k[j].value);
-      p[j] = s[j].value;
+      p[j] = s[j].value + by_distance(head, o, i, j);
     }
     if (form.sigmoid_shift) {
       for (Index j = 0; j < seen; ++j) {

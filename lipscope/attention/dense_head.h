@@ -13,11 +13,12 @@ using DenseRow = Eigen::Matrix<double, 1, Eigen::Dynamic>;
 
 /// One head, cut out of the layer.
 struct DenseHead {
-  Matrix wq, wk;    ///< [d×k]
-  DenseRow bq, bk;  ///< [k]
-  Matrix wv;        ///< [d×w], its value weights alone
-  DenseRow bv;      ///< [w]
-  Matrix out;       ///< [w×e], from its values to the whole output
+  Matrix wq, wk;     ///< [d×k]
+  DenseRow bq, bk;   ///< [k]
+  Matrix wv;         ///< [d×w], its value weights alone
+  DenseRow bv;       ///< [w]
+  Matrix out;        ///< [w×e], from its values to the whole output
+  Index number = 0;  ///< among all heads of the layer
 };
 
 /// A closed form by the means and covariances of tokens, for softmax weights:
@@ -52,7 +53,7 @@ struct DenseScore {
 };
 
 /// A closed form from the gradient of each score, for any weights and with
-/// rotary positions:
+/// rotary positions, q/k-norm of each head and a bias by distance:
 ///
 ///   B_ij = P'_ij (∂s_ij/∂x_j)ᵀ(v_j − c_i) + P_ij ∂v_j/∂x_j
 ///          + δ_ij Σ_l P'_il (∂s_il/∂x_i)ᵀ(v_l − c_i)

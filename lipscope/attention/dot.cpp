@@ -12,7 +12,7 @@ namespace {
 void dense_dot(const DenseHead& head, const AttentionOptions& o,
                const Matrix& x, Matrix& jacobian) {
   const double root = std::sqrt(static_cast<double>(head.wq.cols()));
-  if (o.rope_theta) {
+  if (!o.plain_scores()) {
     add_by_scores(head, o,
                   {.score =
                        [&](const DenseRow& q, const DenseRow& k) {

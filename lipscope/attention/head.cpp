@@ -69,6 +69,12 @@ HeadState<Real> head_state(HeadFeatures<Real> at, Weighting weighting) {
     throw RunError("attention: the scores overflow; the tokens are too large");
   if (weighting.log_mass.size() > 0)
     scores.rowwise() += weighting.log_mass.transpose().template cast<Real>();
+  if (weighting.by_distance.size() > 0)
+    for (Index i = 0; i < scores.rows(); ++i)
+      scores.row(i) +=
+          weighting.by_distance.segment(scores.rows() - 1 - i, scores.cols())
+              .transpose()
+              .template cast<Real>();
   MatrixOf<Real> p;
   if (weighting.sigmoid_shift)
     p = sigmoid_rows(std::move(scores), weighting.mask,

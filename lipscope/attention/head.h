@@ -26,6 +26,8 @@ struct Weighting {
   /// Row i sees the first seen[i] tokens, whatever the mask; empty: as the mask
   /// says. Not with a shift.
   std::vector<Index> seen = {};
+  /// Added to s_ij: entry j − i + n − 1; empty: nothing. Not with a shift.
+  Vector by_distance = {};
 
   /// How many of n tokens row i sees, from the first on.
   Index visible(Index i, Index n) const {

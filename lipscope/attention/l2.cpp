@@ -58,7 +58,7 @@ void dense_l2(const DenseHead& head, const AttentionOptions& o, const Matrix& x,
 void dense_l2_untied(const DenseHead& head, const AttentionOptions& o,
                      const Matrix& x, Matrix& jacobian) {
   const double root = root_of(head);
-  if (o.rope_theta) {
+  if (!o.plain_scores()) {
     add_by_scores(
         head, o,
         {.score =

@@ -53,8 +53,12 @@ MultiHeadAttention<Real>::MultiHeadAttention(const AttentionWeights& weights,
   heads_ = static_cast<Index>(options_.heads.size());
   std::vector<Index> key_heads;  // with repeats where a group shares one
   for (const Index h : options_.heads) key_heads.push_back(weights.key_head(h));
-  if (options_.rope_theta)
-    require_rotatable(*options_.rope_theta, query_width_, options_.kind);
+  if (options_.rope)
+    require_rotatable(*options_.rope, query_width_, options_.kind);
+  if (options_.query_key_norm)
+    require_normable(*options_.query_key_norm, weights, options_.kind, heads_);
+  if (options_.relative_bias)
+    require_addable(*options_.relative_bias, weights, options_.kind);
 
   const Index k = query_width_, w = value_width_, d = weights.features();
   const Index keys = kind.tied ? 0 : heads_ * k;
@@ -64,8 +68,17 @@ MultiHeadAttention<Real>::MultiHeadAttention(const AttentionWeights& weights,
 
   take_columns(weights.query, options_.heads, k, projection_, 0);
   take_entries(weights.query_bias, options_.heads, k, projection_bias_, 0);
-  if (kind.query_over_root) {
-    const Real root = std::sqrt(static_cast<Real>(k));
+  const Real root = std::sqrt(static_cast<Real>(k));
+  if (const auto& norm = options_.query_key_norm) {
+    const bool each = !norm->over_heads;
+    const std::vector<Index> alike(options_.heads.size(), 0);
+    query_gain_.resize(heads_ * k);
+    key_gain_.resize(heads_ * k);
+    take_entries(norm->query_gain, each ? alike : options_.heads, k,
+                 query_gain_, 0);
+    take_entries(norm->key_gain, each ? alike : key_heads, k, key_gain_, 0);
+    if (kind.query_over_root) query_gain_ /= root;
+  } else if (kind.query_over_root) {
     projection_.leftCols(heads_ * k) /= root;
     projection_bias_.head(heads_ * k) /= root;
   }

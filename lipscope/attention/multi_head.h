@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "lipscope/attention/cosine.h"
+#include "lipscope/attention/query_key_norm.h"
+#include "lipscope/attention/relative_bias.h"
 #include "lipscope/attention/rope.h"
 #include "lipscope/attention/weights.h"
 #include "lipscope/core/gemm.h"
@@ -19,10 +21,19 @@ struct AttentionOptions {
   bool project = true;       ///< through the output projection, if there is one
   Index sequences = 1;       ///< of equal length, laid under one another
   CosineScales cosine = {};  ///< of cosine attention
-  /// The base θ of rotary positions, where q and k are rotated (see rope.h).
-  /// Not for tied L2: rotated tokens can be near each other while their values
-  /// are far apart, and the map would not be Lipschitz any more.
-  std::optional<double> rope_theta = {};
+  /// Rotary positions, where q and k are rotated (see rope.h). Not for tied L2:
+  /// rotated tokens can be near each other while their values are far apart,
+  /// and the map would not be Lipschitz any more.
+  std::optional<Rotary> rope = {};
+  /// Where q and k are normed, ahead of their rotation. Not for tied kinds; and
+  /// a norm over heads is one of all heads, which cannot be chosen from.
+  std::optional<QueryKeyNorm> query_key_norm = {};
+  /// What is added to scores by distance, by all heads of the layer. Not for
+  /// sigmoid.
+  std::optional<RelativeBias> relative_bias = {};
+  /// Where the layer has a window: the most tokens that all lie in it. Longer
+  /// sequences are refused.
+  std::optional<Index> window = {};
   /// Tokens that weigh: P_ij ∝ w_j e^{s_ij} with log w_j here, one for each of
   /// the n tokens of a sequence; empty: all alike. Not for sigmoid, where
   /// weights are not shares of a whole.
@@ -32,6 +43,13 @@ struct AttentionOptions {
   /// empty: as the mask says. Not for sigmoid.
   std::vector<Index> seen = {};
   int threads = 0;  ///< 0: all cores
+
+  /// Whether scores depend on q = XW_Q + b_Q and k alone, in no other way than
+  /// the kind says.
+  bool plain_scores() const {
+    return !rope && !query_key_norm && !relative_bias;
+  }
+
   /// Bytes that a Jacobian may keep of attention weights; beyond them they are
   /// rebuilt tile by tile at every product. 0: a quarter of the machine's. Kept
   /// and rebuilt weights have the same bits, and so has all that follows.
@@ -85,6 +103,8 @@ class MultiHeadAttention final : public Map<Real> {
   VectorOf<Real> projection_bias_;
   MatrixOf<Real> output_;  // [H·w×e], or empty
   VectorOf<Real> output_bias_;
+  // of q/k-norm, for the columns of q and of k, with 1/√k in the first
+  VectorOf<Real> query_gain_, key_gain_;
   // the two matrices, ready to be multiplied with as they stand and transposed
   RightFactor<Real> project_, unproject_, mix_, unmix_;
 };

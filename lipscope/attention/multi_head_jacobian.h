@@ -54,8 +54,9 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     projected.leftCols(biased).rowwise() +=
         map.projection_bias_.head(biased).transpose();
 
-    if (map.options_.rope_theta)
-      rope_.emplace(n_, map.query_width_, *map.options_.rope_theta);
+    norm_queries_and_keys(projected);
+    if (map.options_.rope)
+      rope_.emplace(n_, map.query_width_, *map.options_.rope);
     all_.resize(map.options_.sequences);
     std::iota(all_.begin(), all_.end(), Index{0});
     heads_.resize(map.options_.sequences * map.heads_);
@@ -63,8 +64,8 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     for_each_head(all_, [&](Index slot, Index place) {
       HeadFeatures<Real> raw = rotated(slice(projected, place));
       heads_[slot].emplace(
-          features_.make ? features_.make(raw, map.options_) : raw, weighting(),
-          keep());
+          features_.make ? features_.make(raw, map.options_) : raw,
+          weighting(slot), keep());
       if (features_.reads_raw) raw_[slot] = std::move(raw);
     });
   }
@@ -78,15 +79,16 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     // a sequence that does not move needs no work: those that do are packed
     const std::vector<Index> moving = sequences_in(v);
     MatrixOf<Real> scratch;
-    const MatrixOf<Real> dprojected =
-        product(as_is(packed(v, moving, scratch)), map_.project_,
-                map_.options_.threads);
+    MatrixOf<Real> dprojected = product(as_is(packed(v, moving, scratch)),
+                                        map_.project_, map_.options_.threads);
+    norms_tangent(dprojected, moving);
 
     MatrixOf<Real> dy(dprojected.rows(), map_.heads_ * map_.value_width_);
     for_each_head(moving, [&](Index slot, Index place) {
       const View<Real> out = view(dy, head_rectangle(place));
       if (plain()) {
-        heads_[slot]->tangent(feature_views(dprojected, place), out);
+        heads_[slot]->tangent(feature_views(std::as_const(dprojected), place),
+                              out);
         return;
       }
       const HeadFeatures<Real> d =
@@ -122,6 +124,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
       if (rope_) rope_->unrotate(back);
       unslice(back, place, gprojected);
     });
+    norms_cotangent(gprojected, moving);
     return unpacked_product(gprojected, map_.unproject_, moving);
   }
 
@@ -135,15 +138,18 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
             "[{}x{}] Jacobian",
             v.size(), u.size(), rows(), cols());
     MatrixOf<Real> scratch, unprojected;
-    const MatrixOf<Real> dprojected = product(
-        as_is(packed(v, all_, scratch)), map_.project_, map_.options_.threads);
+    const MatrixOf<Real> moved = product(as_is(packed(v, all_, scratch)),
+                                         map_.project_, map_.options_.threads);
+    MatrixOf<Real> dprojected = moved;
+    norms_tangent(dprojected, all_);
     const ConstView<Real> gy = unproject(packed(u, all_, scratch), unprojected);
 
     MatrixOf<Real> gprojected(tokens_, map_.projection_.cols());
+    MatrixOf<Real> gmoved(norms_.empty() ? 0 : tokens_, gprojected.cols());
     for_each_head(all_, [&](Index slot, Index place) {
       const HeadFeatures<Real> draw = rotated(slice(dprojected, place));
       const TangentCotangent<Real> g = head_tangent_cotangent(
-          head_state(heads_[slot]->at(), weighting()),
+          head_state(heads_[slot]->at(), weighting(slot)),
           features_tangent(slot, draw),
           MatrixOf<Real>(view(gy, head_rectangle(place))));
       HeadFeatures<Real> back = features_cotangent(slot, g.at);
@@ -152,7 +158,14 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
         features_.add_bend(raw_[slot], draw, g.d, map_.options_, back);
       if (rope_) rope_->unrotate(back);
       unslice(back, place, gprojected);
+      if (norms_.empty()) return;
+      HeadFeatures<Real> by_tangent = features_cotangent(slot, g.d);
+      if (rope_) rope_->unrotate(by_tangent);
+      unslice(by_tangent, place, gmoved);
     });
+    norms_cotangent(gprojected, all_);
+    for (const BlockNorm<Real>& norm : norms_)
+      norm.add_bend(moved, gmoved, gprojected);
     return product(as_is(gprojected), map_.unproject_, map_.options_.threads);
   }
 
@@ -161,9 +174,10 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
   // causal weights are, 1/√j is the sequence that comes nearest to equality.
   CommonShift<Real> common_shift() const {
     if (n_ < 32 || kind_.shift == ShiftEffect::unknown) return {};
-    // rotated queries do not move alike, and their part is left out
+    // rotated and normed queries do not move alike: their part is left out
     std::vector<MatrixOf<Real>> covariances;
-    if (kind_.shift == ShiftEffect::queries_and_values && !rope_) {
+    if (kind_.shift == ShiftEffect::queries_and_values && !rope_ &&
+        norms_.empty()) {
       covariances.resize(heads_.size());
       for_each_head(all_, [&](Index slot, Index) {
         covariances[slot] = heads_[slot]->mean_covariance();
@@ -287,7 +301,44 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
                                map_.options_);
   }
 
+  // q/k-norm of the projections, in place
+  void norm_queries_and_keys(MatrixOf<Real>& projected) {
+    const std::optional<QueryKeyNorm>& norm = map_.options_.query_key_norm;
+    if (!norm) return;
+    const Index k = map_.query_width_, H = map_.heads_;
+    const Real epsilon = static_cast<Real>(norm->epsilon);
+    const auto add = [&](Index first, const VectorOf<Real>& gain) {
+      norms_.emplace_back(
+          projected,
+          typename BlockNorm<Real>::Place{.first = first,
+                                          .width = norm->over_heads ? H * k : k,
+                                          .blocks = norm->over_heads ? 1 : H},
+          gain, epsilon);
+    };
+    // keys that a group shares stand there once for each of its heads, which
+    // changes no mean square
+    add(0, map_.query_gain_);
+    add(H * k, map_.key_gain_);
+  }
+
+  // of the rows of these sequences, packed
+  void norms_tangent(MatrixOf<Real>& d,
+                     const std::vector<Index>& sequences) const {
+    for (const BlockNorm<Real>& norm : norms_)
+      for (std::size_t i = 0; i < sequences.size(); ++i)
+        norm.tangent(d, static_cast<Index>(i) * n_, sequences[i] * n_, n_);
+  }
+  void norms_cotangent(MatrixOf<Real>& g,
+                       const std::vector<Index>& sequences) const {
+    for (const BlockNorm<Real>& norm : norms_)
+      for (std::size_t i = 0; i < sequences.size(); ++i)
+        norm.cotangent(g, static_cast<Index>(i) * n_, sequences[i] * n_, n_);
+  }
+
   void require_weighting() const {
+    require(!map_.options_.window || n_ <= *map_.options_.window,
+            "attention: {} tokens, a window of {} would hide some", n_,
+            map_.options_.window.value_or(0));
     const Vector& mass = map_.options_.log_mass;
     const std::vector<Index>& seen = map_.options_.seen;
     require(mass.size() == 0 || mass.size() == n_,
@@ -300,7 +351,16 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
       require(s >= 1 && s <= n_, "attention: a token sees {} of {}", s, n_);
   }
 
-  Weighting weighting() const {
+  // of the head of a slot
+  Weighting weighting(Index slot) const {
+    Weighting w = common_weighting();
+    if (const auto& bias = map_.options_.relative_bias)
+      w.by_distance =
+          relative_scores(*bias, map_.options_.heads[slot % map_.heads_], n_);
+    return w;
+  }
+
+  Weighting common_weighting() const {
     Weighting w{.mask = map_.options_.mask,
                 .log_mass = map_.options_.log_mass,
                 .seen = map_.options_.seen};
@@ -313,7 +373,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     const std::uint64_t numbers =
         static_cast<std::uint64_t>(map_.options_.sequences * map_.heads_) *
         static_cast<std::uint64_t>(
-            TiledHead<Real>::weights_kept(n_, weighting()));
+            TiledHead<Real>::weights_kept(n_, common_weighting()));
     std::uint64_t most = map_.options_.memory;
     if (most == 0) most = static_cast<std::uint64_t>(machine_memory() / 4);
     return numbers <= most / sizeof(Real) ? TiledHead<Real>::Keep::weights
@@ -396,6 +456,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
   std::vector<Index> all_;  // the sequences
   std::vector<std::optional<TiledHead<Real>>> heads_;
   std::vector<HeadFeatures<Real>> raw_;  // empty where nothing reads it
+  std::vector<BlockNorm<Real>> norms_;   // of q and of k, or none
   std::optional<Rope<Real>> rope_;
 };
 

@@ -40,7 +40,7 @@ Index TiledHead<Real>::weights_kept(Index n, const Weighting& weighting) {
   return numbers;
 }
 
-// S = q kᵀ on the tile, with what the keys' masses add
+// S = q kᵀ on the tile, with what the keys' masses and distances add
 template <class Real>
 MatrixOf<Real> TiledHead<Real>::scores(const Tile& t) const {
   MatrixOf<Real> s(t.rows, t.cols);
@@ -49,6 +49,12 @@ MatrixOf<Real> TiledHead<Real>::scores(const Tile& t) const {
   if (weighting_.log_mass.size() > 0)
     s.rowwise() +=
         weighting_.log_mass.head(t.cols).transpose().template cast<Real>();
+  if (weighting_.by_distance.size() > 0)
+    for (Index r = 0; r < t.rows; ++r)
+      s.row(r) += weighting_.by_distance
+                      .segment(at_.q.rows() - 1 - (t.begin + r), t.cols)
+                      .transpose()
+                      .template cast<Real>();
   return s;
 }
 

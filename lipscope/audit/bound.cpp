@@ -39,6 +39,8 @@ class Bounding final {
         maps_(subject_, selection_, o_.threads, 0),
         records_(records),
         progress_(watch, static_cast<Index>(selection_.layers.size())) {
+    if (subject_.model)
+      for (const Index n : lengths_) require_within_window(*subject_.model, n);
     const bool unlimited = unbounded(selection_.kind);
     if (o_.source.radius)
       radius_ = *o_.source.radius;
@@ -46,6 +48,9 @@ class Bounding final {
       radius_ = Radius::norm_layer();
     refuse_what_is_unknown(unlimited);
     witness_ = unlimited && radius_.is_everywhere() && attention();
+    if (witness_ && subject_.model &&
+        subject_.model->config.query_key_norm != QueryKeyNormForm::none)
+      throw nothing_known();
     if (witness_) require_token_memory(lengths_, 1, subject_, selection_);
     records_.open();
   }
@@ -124,9 +129,7 @@ class Bounding final {
 
   // a norm layer ahead of the attention of every layer
   bool norms_ahead() const {
-    const ModelConfig& c = subject_.model->config;
-    return c.pre_norm() || (c.norm == NormPlace::post &&
-                            outer_modules(c).embedding_norm.has_value());
+    return norm_ahead(subject_.model->config, 0).has_value();
   }
 
   // Around attention a radius is for layers without a norm ahead of it.
@@ -221,11 +224,12 @@ class Bounding final {
   }
 
   InputError nothing_known() const {
-    const bool rope = subject_.model && subject_.model->config.rope_theta;
+    const std::string features =
+        subject_.model ? subject_.model->config.score_features() : "";
     return InputError(fmt::format(
         "{}: no bound is known for kind {}, norm {}{}", subject_.name,
         selection_.kind_name, name_of(selection_.norm),
-        rope ? " with rotary positions" : ""));
+        features.empty() ? "" : " with " + features));
   }
 
   static nlohmann::ordered_json logs(const BlockParts& p, MapName map) {

@@ -50,12 +50,16 @@ Certificates::Certificates(const Subject& subject, const Selection& selection,
     throw InputError(fmt::format(
         "--certificate {}: there is none in the norm {}; it is for the 2-norm",
         which, name_of(selection.norm)));
-  const bool rope = subject.model && subject.model->config.rope_theta;
-  if (which == "covariances" && (selection.kind != Kind::dot || rope))
+  const ModelConfig* c = subject.model ? &subject.model->config : nullptr;
+  const bool sloped =
+      c && (c->rope || c->query_key_norm != QueryKeyNormForm::none);
+  if (which == "covariances" && (selection.kind != Kind::dot || sloped))
     throw InputError(fmt::format(
         "--certificate {}: there is none for kind {}{}; it is for dot-product "
-        "attention without rotary positions (split and pairs are for all)",
-        which, selection.kind_name, rope ? " with rotary positions" : ""));
+        "attention without rotary positions and q/k-norm (split and pairs are "
+        "for all)",
+        which, selection.kind_name,
+        sloped ? " with " + c->score_features() : ""));
 }
 
 bool Certificates::whole_model(const Part& part) const {

@@ -74,10 +74,11 @@ void require_whole(const Model& model) {
   }
 }
 
-// rotary positions have no end
+// rotary positions have no end, windows have
 Index longest_window(const Model& model) {
-  return model.config.rope_theta ? std::numeric_limits<Index>::max()
-                                 : model.config.positions;
+  const ModelConfig& c = model.config;
+  const Index most = c.rope ? std::numeric_limits<Index>::max() : c.positions;
+  return std::min(most, c.window.value_or(most));
 }
 
 }  // namespace
@@ -126,6 +127,7 @@ void Inputs::use_given(Matrix x, const std::string& where) {
     throw InputError(
         fmt::format("{}: tokens have {} features, the layer reads {}", where,
                     x.cols(), subject_.features()));
+  if (subject_.model) require_within_window(*subject_.model, x.rows());
   groups_ = {{.n = x.rows()}};
   given_ = std::move(x);
   input_.sha256 = fingerprint(given_);
@@ -145,6 +147,9 @@ void Inputs::use_ids(const SourceOptions& o) {
     TextTokens tokens = read_tokens(o, model);
     ids_ = std::move(tokens.ids);
     words_ = std::move(tokens.words);
+    if (!o.lengths.empty())
+      for (const Index n : parse_lengths(o.lengths))
+        require_within_window(model, n);
     const FittedWindows fitted = windows_of_text(
         o, static_cast<Index>(ids_.size()), longest_window(model), "tokens");
     note_ = fitted.note;
@@ -194,6 +199,7 @@ void Inputs::make_groups(const std::vector<Index>& lengths, Index samples,
                          Index offset) {
   require_token_memory(lengths, samples, subject_, selection_);
   for (const Index n : lengths) {
+    if (subject_.model) require_within_window(*subject_.model, n);
     const Index together = std::max<Index>(1, tokens_together / n);
     for (Index first = 0; first < samples; first += together)
       groups_.push_back({.n = n,

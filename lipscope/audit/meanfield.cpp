@@ -55,11 +55,11 @@ Selection select_measures(const MeanfieldRequest& o, const Subject& subject,
         "--kind {}: its weights are not shares of a whole, so that it is no "
         "map of measures",
         s.kind_name));
-  if (subject.model && subject.model->config.rope_theta)
+  if (subject.model && !subject.model->config.plain_scores())
     throw InputError(fmt::format(
-        "{}: rotary positions tie tokens to places, so that attention is no "
-        "map of measures",
-        subject.name));
+        "{}: has {}; only attention whose scores are those of tokens alone is "
+        "taken for a map of measures, and positions tie tokens to places",
+        subject.name, subject.model->config.score_features()));
   if (given.position.size() > 0 && o.selection.mask == "auto")
     s.mask = Mask::causal;
   s.norm = s.mask == Mask::causal ? Norm::d2 : Norm::w2;

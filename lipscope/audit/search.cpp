@@ -58,6 +58,8 @@ class Searching final {
       throw InputError(fmt::format(
           "--save-direction and --save-input take one search; these are {}",
           total()));
+    if (subject_.model)
+      for (const Index n : lengths_) require_within_window(*subject_.model, n);
     require_token_memory(lengths_, 1, subject_, selection_);
     for (const Index n : lengths_)
       require_weight_memory(n, subject_, selection_, 0);
@@ -181,10 +183,10 @@ class Searching final {
     const LayerWeights& weights = maps_.weights(layer);
     ModelMapOptions map = map_options(selection_, head);
     map.threads = o_.threads;
-    const SearchResult result = lipscope::search(
-        attention_of(weights, selection_.kind),
-        attention_options(weights, selection_.map == MapName::attn, map),
-        tokens.region, options);
+    const ChosenAttention chosen =
+        chosen_attention(weights, selection_.map == MapName::attn, map);
+    const SearchResult result = lipscope::search(chosen.weights, chosen.options,
+                                                 tokens.region, options);
 
     Record r = asked;
     answer(r, result.best, above, tokens.region.scope());

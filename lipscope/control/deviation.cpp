@@ -92,8 +92,10 @@ struct Deviation::Layer {
 
 Deviation::Deviation(const Stack& stack) : last_norm_(stack.last_norm) {
   for (const LayerWeights& w : stack.layers) {
-    require(w.mask == Mask::causal && !w.rope_theta && w.mlp.gate.size() == 0,
-            "deviation: no causal mask, or rotary positions or a gated MLP");
+    require(w.mask == Mask::causal && w.plain_scores() && w.plain_form() &&
+                w.mlp.gate.size() == 0,
+            "deviation: no causal mask, or rotary positions, a gated MLP, or "
+            "another form of layer");
     layers_.emplace_back(w);
   }
 }

@@ -17,7 +17,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 }  // namespace
 
 void require_no_norms(const Model& model) {
-  if (model.config.norm != NormPlace::none)
+  if (model.config.has_norms())
     throw InputError(fmt::format(
         "{}: has LayerNorms, which forget the mean and the length of what they "
         "read: nothing brings it back; a model without norms can be tried, "

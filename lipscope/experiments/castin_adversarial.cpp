@@ -144,7 +144,7 @@ std::vector<Index> shown_heads(const AttentionWeights& w, bool all) {
 }
 
 void heads_of_model(const ExperimentOptions& o, const Notebook& book) {
-  require_no_rope(o);
+  require_plain_scores(o);
   for (const Index l : shown_layers(*o.model, o.full)) {
     const AttentionWeights weights =
         load_layer(*o.model, l, MapName::attn).attention;

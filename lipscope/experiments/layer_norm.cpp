@@ -154,7 +154,7 @@ void layer_norm_experiment(const ExperimentOptions& o, const Notebook& book) {
     sweep(random_head(o), o, book);
     return;
   }
-  require_no_rope(o);
+  require_plain_scores(o);
   for (const Index l : shown_layers(*o.model, o.full)) {
     const std::optional<NormWeights> norm = load_input_norm(*o.model, l);
     if (!norm) continue;

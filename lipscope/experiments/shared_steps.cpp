@@ -87,12 +87,12 @@ std::vector<Index> shown_layers(const Model& model, bool all) {
   return layers;
 }
 
-void require_no_rope(const ExperimentOptions& o) {
-  if (o.model->config.rope_theta)
+void require_plain_scores(const ExperimentOptions& o) {
+  if (!o.model->config.plain_scores())
     throw InputError(
-        fmt::format("{}: its tokens are rotated by position; this experiment "
-                    "reads models without that, GPT-2 or BERT",
-                    o.model_name));
+        fmt::format("{}: has {}; this experiment reads models without that, "
+                    "GPT-2 or BERT",
+                    o.model_name, o.model->config.score_features()));
 }
 
 }  // namespace lipscope

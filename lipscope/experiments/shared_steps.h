@@ -46,6 +46,6 @@ std::vector<Index> shown_layers(const Model& model, bool all);
 
 /// InputError where the model rotates tokens by position: the experiments that
 /// make tokens from the score form have none for that.
-void require_no_rope(const ExperimentOptions& options);
+void require_plain_scores(const ExperimentOptions& options);
 
 }  // namespace lipscope

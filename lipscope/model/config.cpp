@@ -1,5 +1,6 @@
 #include "lipscope/model/config.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -10,6 +11,7 @@
 #include "lipscope/io/safetensors_header.h"
 #include "lipscope/io/text_file.h"
 #include "lipscope/model/config_reader.h"
+#include "lipscope/model/family.h"
 
 namespace lipscope {
 namespace {
@@ -18,141 +20,184 @@ using nlohmann::json;
 
 Architecture architecture_of(const ConfigReader& r) {
   const std::string type = r.text("model_type", "");
-  if (type == "gpt2") return Architecture::gpt2;
-  if (type == "bert") return Architecture::bert;
-  if (type == "llama") return Architecture::llama;
-  if (type == "lipscope") return Architecture::lipscope;
+  if (const auto found = architecture_named(type)) return *found;
   if (type.empty())
-    throw InputError(fmt::format(
-        "{}: no model_type; gpt2, bert, llama and lipscope can be read",
-        r.where()));
-  throw InputError(fmt::format(
-      "{}: model_type is {}; gpt2, bert, llama and lipscope can be read",
-      r.where(), printable(type)));
+    throw InputError(fmt::format("{}: no model_type; {} can be read", r.where(),
+                                 known_model_types()));
+  throw InputError(fmt::format("{}: model_type is {}; {} can be read",
+                               r.where(), printable(type),
+                               known_model_types()));
 }
 
-// what no architecture here has
-void refuse_the_unsupported(const ConfigReader& r) {
+// what no family here has
+void refuse_the_unsupported(const ConfigReader& r, const Family& family) {
   r.refuse_if("quantization_config", "quantisation");
   r.refuse_if("add_cross_attention", "cross-attention");
   r.refuse_if("is_encoder_decoder", "an encoder-decoder model");
-  r.refuse_if("sliding_window", "a sliding window");
+  if (family.keys.window.empty())
+    r.refuse_if("sliding_window", "a sliding window");
   for (const char* key :
        {"num_experts", "num_local_experts", "n_routed_experts"})
     r.refuse_if(key, "a mixture of experts");
   for (const char* key : {"qk_norm", "use_qk_norm", "qk_layernorm"})
     r.refuse_if(key, "q/k-norm");
+  for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"})
+    r.refuse_if(key, "a cap on scores or logits");
+  r.refuse_if("use_bidirectional_attention", "attention without its mask");
   if (const json* pruned = r.find("pruned_heads"))
     if (!pruned->empty())
       r.refuse("pruned_heads", *pruned, "pruned heads are not supported");
   if (const json* types = r.find("layer_types"))
     for (const json& type : *types)
-      if (type != "full_attention")
-        r.refuse("layer_types", type, "only full_attention is supported");
+      if (type != "full_attention" &&
+          (type != "sliding_attention" || family.keys.window.empty()))
+        r.refuse("layer_types", type, "this attention is not supported");
+  for (const Refusal& each : family.refusals)
+    if (each.only)
+      r.refuse_unless(each.key, *each.only, each.what);
+    else
+      r.refuse_if(each.key, each.what);
 }
 
-// rope_theta stands by itself or, in newer files, in rope_parameters
-double rope_theta_of(const ConfigReader& r) {
-  for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    const json* scaling = r.find(key);
-    if (scaling == nullptr) continue;
-    if (!scaling->is_object()) r.refuse(key, *scaling, "expected an object");
-    for (const char* type : {"rope_type", "type"})
-      if (scaling->contains(type) && scaling->at(type) != "default")
-        r.refuse(key, *scaling, "scaled rotary positions are not supported");
-    for (const auto& [name, value] : scaling->items())
-      if (name != "rope_type" && name != "type" && name != "rope_theta")
-        r.refuse(key, *scaling,
-                 "rotary positions with more than a theta are not supported");
+// ---- rotary positions
+
+double number_in(const ConfigReader& r, const char* key, const json& object,
+                 const char* name) {
+  if (!object.contains(name))
+    r.refuse(key, object, fmt::format("expected a {}", name));
+  return r.positive_number(name, object.at(name));
+}
+
+// how positions are scaled, from rope_scaling or rope_parameters
+void read_scaling(const ConfigReader& r, const char* key, const json& given,
+                  Index positions, Rotary& rope) {
+  std::string type = "default";
+  for (const char* name : {"type", "rope_type"})
+    if (given.contains(name)) {
+      if (!given.at(name).is_string())
+        r.refuse(key, given, "expected the name of a type");
+      type = given.at(name).get<std::string>();
+    }
+  std::vector<std::string> known = {"type", "rope_type", "rope_theta",
+                                    "partial_rotary_factor"};
+  if (type == "linear" || type == "llama3") {
+    known.push_back("factor");
+    rope.factor = number_in(r, key, given, "factor");
+  } else if (type != "default") {
+    r.refuse(key, given,
+             "rotary positions of the types default, linear and llama3 are "
+             "supported");
   }
-  if (const json* factor = r.find("partial_rotary_factor"))
-    if (!factor->is_number() || factor->get<double>() != 1.0)
-      r.refuse("partial_rotary_factor", *factor,
-               "partly rotated heads are not supported");
-  const json* parameters = r.find("rope_parameters");
-  if (parameters != nullptr && parameters->contains("rope_theta"))
-    return r.positive_number("rope_theta", parameters->at("rope_theta"));
-  return r.positive("rope_theta", 10'000.0);
+  if (type == "llama3") {
+    const auto context = [&]() -> double {
+      // transformers gives priority to what stands outside
+      constexpr const char* name = "original_max_position_embeddings";
+      if (r.find(name)) return r.positive_number(name, *r.find(name));
+      if (given.contains(name)) return number_in(r, key, given, name);
+      return static_cast<double>(positions);
+    };
+    rope.slow = {.context = context(),
+                 .slow = number_in(r, key, given, "low_freq_factor"),
+                 .fast = number_in(r, key, given, "high_freq_factor")};
+    known.insert(known.end(), {"low_freq_factor", "high_freq_factor",
+                               "original_max_position_embeddings"});
+  }
+  for (const auto& [name, value] : given.items())
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      r.refuse(key, given,
+               fmt::format("rotary positions of type {} with {} are not "
+                           "supported",
+                           type, printable(name)));
 }
 
-ModelConfig read_gpt2(const ConfigReader& r) {
-  ModelConfig c = usual_config(Architecture::gpt2);
-  c.layers = r.count({"n_layer", "num_hidden_layers"}, c.layers, most_layers);
-  c.width = r.count({"n_embd", "hidden_size"}, c.width, most_wide);
-  c.heads = c.key_heads =
-      r.count({"n_head", "num_attention_heads"}, c.heads, most_wide);
-  c.mlp_width = r.count({"n_inner"}, 4 * c.width, most_wide);
-  c.vocabulary = r.count({"vocab_size"}, c.vocabulary, most_entries);
-  c.positions = r.count({"n_positions", "max_position_embeddings"}, c.positions,
-                        most_entries);
-  c.epsilon = r.positive("layer_norm_epsilon", c.epsilon);
-  c.activation = r.activation("activation_function", "gelu_new");
-  c.tied_embeddings = r.flag("tie_word_embeddings", true);
-  r.refuse_unless("scale_attn_weights", true, "attention without 1/sqrt(k)");
-  r.refuse_unless("scale_attn_by_inverse_layer_idx", false,
-                  "attention scaled by the layer");
-  return c;
-}
+// Newer files have θ and the share of a head that turns in rope_parameters,
+// which may be one object for layers with a window and one for those without;
+// older ones have them beside the other settings.
+void read_rope(const ConfigReader& r, const Family& family, ModelConfig& c) {
+  const char* key = r.find("rope_scaling") ? "rope_scaling" : "rope_parameters";
+  const json* found = r.find(key);
+  for (const char* either : {"rope_scaling", "rope_parameters"})
+    if (const json* one = r.find(either)) {
+      if (!one->is_object()) r.refuse(either, *one, "expected an object");
+      if (*one != *found)
+        r.refuse(either, *one,
+                 "rope_scaling says something else of rotary positions");
+    }
+  json given = found ? *found : json::object();
+  if (c.local_theta && given.contains("sliding_attention")) {
+    const json& local = given.at("sliding_attention");
+    Rotary plain{.theta = *c.local_theta};
+    if (!local.is_object()) r.refuse(key, local, "expected an object");
+    if (local.contains("rope_theta"))
+      plain.theta = number_in(r, key, local, "rope_theta");
+    c.local_theta = plain.theta;
+    read_scaling(r, key, local, c.positions, plain);
+    if (plain.factor != 1.0)
+      r.refuse(key, local,
+               "scaled positions within a window are not supported");
+    given.erase("sliding_attention");
+  }
+  if (c.local_theta && std::string_view(key) == "rope_parameters" &&
+      !given.empty() && !given.contains("full_attention"))
+    r.refuse(key, given, "expected full_attention and sliding_attention");
+  if (c.local_theta && given.contains("full_attention")) {
+    json whole = given.at("full_attention");
+    if (!whole.is_object()) r.refuse(key, whole, "expected an object");
+    given = std::move(whole);
+  }
+  Rotary& rope = *c.rope;
+  rope.theta = given.contains("rope_theta")
+                   ? number_in(r, key, given, "rope_theta")
+                   : r.positive(family.keys.rope_theta, rope.theta);
+  read_scaling(r, key, given, c.positions, rope);
 
-ModelConfig read_bert(const ConfigReader& r) {
-  ModelConfig c = usual_config(Architecture::bert);
-  c.layers = r.count({"num_hidden_layers"}, c.layers, most_layers);
-  c.width = r.count({"hidden_size"}, c.width, most_wide);
-  c.heads = c.key_heads = r.count({"num_attention_heads"}, c.heads, most_wide);
-  c.mlp_width = r.count({"intermediate_size"}, c.mlp_width, most_wide);
-  c.vocabulary = r.count({"vocab_size"}, c.vocabulary, most_entries);
-  c.positions = r.count({"max_position_embeddings"}, c.positions, most_entries);
-  c.token_types = r.count({"type_vocab_size"}, c.token_types, most_entries);
-  c.epsilon = r.positive("layer_norm_eps", c.epsilon);
-  c.activation = r.activation("hidden_act", "gelu");
-  c.tied_embeddings = r.flag("tie_word_embeddings", true);
-  r.refuse_if("is_decoder", "BERT as a decoder");
-  if (r.text("position_embedding_type", "absolute") != "absolute")
-    r.refuse("position_embedding_type", *r.find("position_embedding_type"),
-             "only absolute positions are supported");
-  return c;
-}
-
-ModelConfig read_llama(const ConfigReader& r) {
-  ModelConfig c = usual_config(Architecture::llama);
-  c.layers = r.count({"num_hidden_layers"}, c.layers, most_layers);
-  c.width = r.count({"hidden_size"}, c.width, most_wide);
-  c.heads = r.count({"num_attention_heads"}, c.heads, most_wide);
-  c.key_heads = r.count({"num_key_value_heads"}, c.heads, most_wide);
-  c.mlp_width = r.count({"intermediate_size"}, c.mlp_width, most_wide);
-  c.vocabulary = r.count({"vocab_size"}, c.vocabulary, most_entries);
-  c.positions = r.count({"max_position_embeddings"}, c.positions, most_entries);
-  c.epsilon = r.positive("rms_norm_eps", c.epsilon);
-  c.activation = r.activation("hidden_act", "silu");
-  c.rope_theta = rope_theta_of(r);
-  c.tied_embeddings = r.flag("tie_word_embeddings", false);
-  c.attention_bias = r.flag("attention_bias", false);
-  c.mlp_bias = r.flag("mlp_bias", false);
-  if (r.find("head_dim") != nullptr)
-    c.head_width = r.count({"head_dim"}, 1, most_wide);
+  double share = family.rotary_share;
+  const ConfigReader::Keys beside =
+      family.keys.rotary_share.empty()
+          ? ConfigReader::Keys{"partial_rotary_factor"}
+          : family.keys.rotary_share;
+  if (given.contains("partial_rotary_factor"))
+    share = number_in(r, key, given, "partial_rotary_factor");
   else
-    c.head_width = 0;  // width/heads, below
-  return c;
+    share = r.positive(beside, share);
+  rope.width = static_cast<Index>(static_cast<double>(c.head_width) * share);
+  if (share == 1.0) {
+    rope.width = 0;
+  } else if (family.keys.rotary_share.empty() || share > 1.0 ||
+             rope.width == 0) {
+    throw InputError(fmt::format(
+        "{}: {} is {}; heads of {} features of a {} model that are rotated "
+        "in part like this are not supported",
+        r.where(), beside.front(), share, c.head_width,
+        family.model_types.front()));
+  }
+}
+
+// ---- windows
+
+void read_window(const ConfigReader& r, const Family& family, ModelConfig& c) {
+  const ConfigKeys& k = family.keys;
+  if (k.window.empty()) return;
+  if (r.is_null(k.window)) c.window.reset();
+  if (r.find(k.window)) c.window = r.count(k.window, 1, most_entries);
+  if (!k.use_window.empty() && !r.flag(k.use_window, false)) c.window.reset();
 }
 
 }  // namespace
 
 std::string name_of(Architecture architecture) {
-  switch (architecture) {
-    case Architecture::gpt2:
-      return "gpt2";
-    case Architecture::bert:
-      return "bert";
-    case Architecture::llama:
-      return "llama";
-    case Architecture::lipscope:
-      return "lipscope";
-  }
-  throw std::invalid_argument("name_of: no such architecture");
+  return family_of(architecture).model_types.front();
 }
 
-Mask ModelConfig::mask() const {
-  return architecture == Architecture::bert ? Mask::none : Mask::causal;
+std::string ModelConfig::score_features() const {
+  std::string all;
+  const auto add = [&](bool there, const char* name) {
+    if (there) all += (all.empty() ? "" : " and ") + std::string(name);
+  };
+  add(rope.has_value(), "rotary positions");
+  add(query_key_norm != QueryKeyNormForm::none, "q/k-norm");
+  add(relative_buckets > 0, "relative positions");
+  return all;
 }
 
 std::string ModelConfig::kind_name() const {
@@ -173,39 +218,25 @@ ModelConfig model_config(const LanguageModelConfig& m) {
   c.token_types = 0;
   c.epsilon = LanguageModelConfig::epsilon;
   c.activation = m.activation;
-  c.tied_embeddings = c.attention_bias = false;
+  c.tied_embeddings = c.attention_bias = c.output_bias = false;
   c.norm = m.norm;
   c.kind = attention_kind(m.mixer);
   c.contractive = m.mixer == Mixer::contractive_l2;
   c.contraction = m.contraction;
+  c.causal = true;
+  c.projections = Projections::side_by_side;
   return c;
 }
 
 ModelConfig usual_config(Architecture architecture) {
-  if (architecture == Architecture::lipscope)
-    return model_config({.characters = 65});
-  ModelConfig c;
+  ModelConfig c = family_of(architecture).usual;
   c.architecture = architecture;
-  if (architecture != Architecture::bert) c.norm = NormPlace::pre;
-  if (architecture == Architecture::gpt2) {
-    c.vocabulary = 50257;
-    c.positions = 1024;
-    c.token_types = 0;
-    c.epsilon = 1e-5;
-    c.activation = Activation::gelu_tanh;
-  } else if (architecture == Architecture::llama) {
-    c.layers = c.heads = c.key_heads = 32;
-    c.width = 4096;
-    c.head_width = 128;
-    c.mlp_width = 11008;
-    c.vocabulary = 32000;
-    c.positions = 2048;
-    c.token_types = 0;
-    c.epsilon = 1e-6;
-    c.activation = Activation::silu;
-    c.rope_theta = 10'000.0;
-    c.tied_embeddings = c.attention_bias = c.mlp_bias = false;
-  }
+  if (c.key_heads == 0) c.key_heads = c.heads;
+  if (c.head_width == 0) c.head_width = c.width / c.heads;
+  const double share = family_of(architecture).rotary_share;
+  if (c.rope && share < 1.0)
+    c.rope->width =
+        static_cast<Index>(static_cast<double>(c.head_width) * share);
   return c;
 }
 
@@ -217,18 +248,41 @@ void require_sound(const ModelConfig& c) {
   require(c.heads % c.key_heads == 0,
           "model: {} heads do not divide among {} key heads", c.heads,
           c.key_heads);
-  require(c.architecture == Architecture::llama ||
-              (c.heads * c.head_width == c.width && c.key_heads == c.heads),
+  const Family& family = family_of(c.architecture);
+  require(!family.keys.head_width.empty() || c.heads * c.head_width == c.width,
           "model: {} heads of width {} do not make {} features", c.heads,
           c.head_width, c.width);
-  require(c.rope_theta.has_value() == (c.architecture == Architecture::llama),
-          "model: rotary positions are Llama's");
-  require(!c.rope_theta || c.head_width % 2 == 0,
-          "model: heads of odd width {} cannot be rotated", c.head_width);
-  require((c.token_types > 0) == (c.architecture == Architecture::bert),
+  require(!family.keys.key_heads.empty() || c.key_heads == c.heads,
+          "model: {} key heads for {} heads of a {} model", c.key_heads,
+          c.heads, name_of(c.architecture));
+  require((c.token_types > 0) == !family.outer.types.empty(),
           "model: {} token types of a {} model", c.token_types,
           name_of(c.architecture));
+  if (c.rope) {
+    const Index turned = c.rope->width == 0 ? c.head_width : c.rope->width;
+    require(turned <= c.head_width,
+            "model: {} features of a head of {} cannot be rotated", turned,
+            c.head_width);
+    require(turned % 2 == 0, "model: heads of odd width {} cannot be rotated",
+            turned);
+    require(!c.rope->slow || c.rope->slow->slow < c.rope->slow->fast,
+            "model: rotary positions whose low_freq_factor is not below "
+            "high_freq_factor");
+  }
+  require(c.embedding_width >= 0 && c.position_offset >= 0 &&
+              c.relative_buckets >= 0,
+          "model: a size is below 0");
+  require(c.relative_buckets % 4 == 0, "model: {} buckets of a relative bias",
+          c.relative_buckets);
+  require(c.layer_groups == 0 || c.layer_groups <= c.layers,
+          "model: {} layers in {} groups", c.layers, c.layer_groups);
+  require(!c.head_bias || !c.tied_embeddings,
+          "model: tie_word_embeddings with a head that has a bias is not "
+          "supported");
   require(c.epsilon > 0, "model: epsilon is {}", c.epsilon);
+  for (const double scale : {c.embedding_scale, c.residual_scale, c.logit_scale,
+                             c.score_scale.value_or(1.0)})
+    require(std::isfinite(scale) && scale > 0, "model: a factor is {}", scale);
   require(c.architecture == Architecture::lipscope ||
               (c.kind == Kind::dot && !c.contractive && !c.contraction),
           "model: {} models have dot-product attention",
@@ -251,17 +305,43 @@ ModelConfig parse_model_config(std::string_view text,
                "contractive-l2 can be read");
     return model_config(own);
   }
-  refuse_the_unsupported(r);
-  ModelConfig c = architecture == Architecture::gpt2   ? read_gpt2(r)
-                  : architecture == Architecture::bert ? read_bert(r)
-                                                       : read_llama(r);
-  if (architecture != Architecture::llama || c.head_width == 0) {
+  const Family& family = family_of(architecture);
+  refuse_the_unsupported(r, family);
+  const ConfigKeys& k = family.keys;
+  ModelConfig c = family.usual;
+  c.architecture = architecture;
+  c.layers = r.count(k.layers, c.layers, most_layers);
+  c.width = r.count(k.width, c.width, most_wide);
+  c.heads = r.count(k.heads, c.heads, most_wide);
+  // null is as many as heads; nothing said may be another number
+  if (c.key_heads == 0 || r.is_null(k.key_heads)) c.key_heads = c.heads;
+  c.key_heads = r.count(k.key_heads, c.key_heads, most_wide);
+  if (r.is_null(k.head_width)) c.head_width = 0;
+  c.head_width = r.count(k.head_width, c.head_width, most_wide);
+  if (c.head_width == 0) {
     if (c.width % c.heads != 0)
       throw InputError(
           fmt::format("{}: {} features do not divide into {} heads", where,
                       c.width, c.heads));
     c.head_width = c.width / c.heads;
   }
+  c.mlp_width = r.count(
+      k.mlp_width, family.mlp_of_width ? 4 * c.width : c.mlp_width, most_wide);
+  c.vocabulary = r.count(k.vocabulary, c.vocabulary, most_entries);
+  c.positions = r.count(k.positions, c.positions, most_entries);
+  c.token_types = r.count(k.token_types, c.token_types, most_entries);
+  c.embedding_width = r.count(k.embedding_width, c.embedding_width, most_wide);
+  c.epsilon = r.positive(k.epsilon, c.epsilon);
+  c.activation = r.activation(k.activation, c.activation);
+  c.tied_embeddings = r.flag({"tie_word_embeddings"}, c.tied_embeddings);
+  c.attention_bias = r.flag(k.attention_bias, c.attention_bias);
+  c.output_bias = r.flag(k.output_bias, c.output_bias);
+  c.mlp_bias = r.flag(k.mlp_bias, c.mlp_bias);
+  c.parallel = r.flag(k.parallel, c.parallel);
+  c.causal = r.flag(k.decoder, c.causal);
+  if (c.rope) read_rope(r, family, c);
+  read_window(r, family, c);
+  if (family.read) family.read(r, c);
   try {
     require_sound(c);
   } catch (const std::invalid_argument& wrong) {

@@ -4,20 +4,36 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "lipscope/attention/rope.h"
 #include "lipscope/attention/weights.h"
+#include "lipscope/model/architecture.h"
 #include "lipscope/model/language_model_config.h"
 
 namespace lipscope {
 
-/// GPT-2, BERT and Llama as Hugging Face has them, and the character-level
-/// transformers that `lipscope train` makes.
-enum class Architecture { gpt2, bert, llama, lipscope };
+/// The norms of a model, and which parameters they have.
+enum class NormForm {
+  layer,           ///< LayerNorm, with gain and bias
+  layer_unscaled,  ///< LayerNorm without parameters
+  rms,             ///< RMSNorm, with a gain
+  rms_one_plus     ///< RMSNorm whose gain is 1 + what is stored
+};
 
-std::string name_of(Architecture architecture);  ///< "gpt2", …, "lipscope"
+/// How the files have q, k and v.
+enum class Projections {
+  apart,         ///< three matrices; two where queries are the keys
+  side_by_side,  ///< one, first all queries, then all keys, then all values
+  by_head        ///< one, with q, k and v of each head together
+};
 
-/// What config.json says of a model, as far as its numbers depend on it. The
-/// defaults are BERT's.
+/// Whether and how queries and keys are normed ahead of their rotation.
+enum class QueryKeyNormForm { none, each_head, over_heads };
+
+/// A transformer as far as its numbers depend on it: what its family has, and
+/// what its config.json says. One builder reads it (model/modules.h,
+/// model/layer.h, model/pass.h). The defaults are BERT's.
 struct ModelConfig {
   Architecture architecture = Architecture::bert;
   Index layers = 12;
@@ -27,13 +43,14 @@ struct ModelConfig {
   Index head_width = 64;  ///< k
   Index mlp_width = 3072;
   Index vocabulary = 30522;
-  Index positions = 512;
+  Index positions = 512;   ///< the longest sequence of a table of positions
   Index token_types = 2;   ///< BERT's; 0 elsewhere
   double epsilon = 1e-12;  ///< of the norms
   Activation activation = Activation::gelu;
-  std::optional<double> rope_theta = {};  ///< Llama's rotary positions
+  std::optional<Rotary> rope = {};
   bool tied_embeddings = true;  ///< the language-model head is the embedding
-  bool attention_bias = true, mlp_bias = true;
+  bool attention_bias = true;   ///< of q, k and v
+  bool mlp_bias = true;
 
   /// Pre-norm models have one more norm at the end.
   NormPlace norm = NormPlace::post;
@@ -43,8 +60,51 @@ struct ModelConfig {
   /// Of an invertible model, see LanguageModelConfig.
   std::optional<double> contraction = {};
 
+  // ---- the form of a layer
+  bool causal = false;
+  NormForm norm_form = NormForm::layer;
+  /// x + norm(f(…)): a norm of what attention and MLP give, ahead of the sum.
+  bool output_norms = false;
+  /// x + attn(norm x) + mlp(norm x), and whether both read one norm.
+  bool parallel = false, shared_norm = false;
+  bool gated = false;  ///< the MLP
+  Projections projections = Projections::apart;
+  bool output_bias = true;  ///< of W_O
+  QueryKeyNormForm query_key_norm = QueryKeyNormForm::none;
+  /// Rotated planes are features 2i and 2i + 1, not i and i + m.
+  bool rope_interleaved = false;
+  std::vector<Index> unrotated = {};       ///< layers without rotation
+  std::optional<double> local_theta = {};  ///< θ of layers with a window
+  std::vector<Index> local = {};           ///< those layers
+  /// Scores are q·k times this, in place of 1/√k.
+  std::optional<double> score_scale = {};
+  double residual_scale = 1.0;  ///< x + c f(norm x)
+  /// The most tokens at which no window hides any.
+  std::optional<Index> window = {};
+  Index relative_buckets = 0;  ///< of a relative bias; 0: none
+  Index layer_groups = 0;  ///< layers share the weights of so many; 0: none do
+
+  // ---- ahead of the layers and behind them
+  Index embedding_width = 0;  ///< of tokens, projected to d; 0: they have d
+  Index position_offset = 0;  ///< rows of the table ahead of position 0
+  /// A token that has no position, and the position row of this number
+  /// [RoBERTa]: those behind it move up.
+  std::optional<Index> padding = {};
+  double embedding_scale = 1.0;  ///< of tokens
+  bool head_bias = false;        ///< of the language-model head
+  double logit_scale = 1.0;
+
   bool pre_norm() const { return norm == NormPlace::pre; }
-  Mask mask() const;              ///< none for BERT, causal for all others
+  bool has_norms() const { return norm != NormPlace::none || output_norms; }
+  Mask mask() const { return causal ? Mask::causal : Mask::none; }
+  /// Whether scores are those that the kind says and nothing else.
+  bool plain_scores() const {
+    return !rope && relative_buckets == 0 &&
+           query_key_norm == QueryKeyNormForm::none;
+  }
+  /// What makes scores more than that, for messages: "rotary positions and
+  /// q/k-norm"; empty if nothing does.
+  std::string score_features() const;
   std::string kind_name() const;  ///< of its attention; also "contractive-l2"
 };
 
@@ -59,8 +119,8 @@ ModelConfig model_config(const LanguageModelConfig& config);
 /// Reads a config.json. Missing keys have the defaults of Hugging Face's
 /// transformers. InputError, with the file and the key, for what is malformed
 /// or out of range, for other architectures, and for what would change the maps
-/// and is not done here: scaled rotary positions, sliding windows,
-/// cross-attention, relative positions, mixtures of experts, quantisation, …
+/// and is not done here: cross-attention, mixtures of experts, quantisation,
+/// capped scores, …
 ModelConfig read_model_config(const std::filesystem::path& path);
 
 /// The same of a text; `where` begins its messages.

@@ -17,7 +17,15 @@ ConfigReader::ConfigReader(std::string_view text, std::string where)
         fmt::format("{}: expected a JSON object at the top", where_));
 }
 
-const json* ConfigReader::find(std::initializer_list<const char*> keys) const {
+bool ConfigReader::is_null(const Keys& keys) const {
+  for (const char* key : keys) {
+    const auto found = values_.find(key);
+    if (found != values_.end()) return found->is_null();
+  }
+  return false;
+}
+
+const json* ConfigReader::find(const Keys& keys) const {
   for (const char* key : keys) {
     const auto found = values_.find(key);
     if (found != values_.end() && !found->is_null()) return &*found;
@@ -31,19 +39,18 @@ const json& ConfigReader::need(const char* key) const {
   return *value;
 }
 
-Index ConfigReader::count(std::initializer_list<const char*> keys,
-                          Index otherwise, Index most) const {
+Index ConfigReader::count(const Keys& keys, Index otherwise, Index most) const {
   const json* value = find(keys);
   if (value == nullptr) return otherwise;
   if (!value->is_number_integer())
-    refuse(*keys.begin(), *value, "expected a whole number");
+    refuse(keys.front(), *value, "expected a whole number");
   // unsigned numbers beyond int64 would wrap around
   const bool fits =
       value->is_number_unsigned()
           ? value->get<std::uint64_t>() <= static_cast<std::uint64_t>(most)
           : value->get<std::int64_t>() <= most;
   if (!fits || value->get<std::int64_t>() < 1)
-    refuse(*keys.begin(), *value, fmt::format("expected 1 to {}", most));
+    refuse(keys.front(), *value, fmt::format("expected 1 to {}", most));
   return value->get<Index>();
 }
 
@@ -52,10 +59,10 @@ Index ConfigReader::needed_count(const char* key, Index most) const {
   return count({key}, 1, most);
 }
 
-double ConfigReader::positive(const char* key, double otherwise) const {
-  const json* value = find(key);
+double ConfigReader::positive(const Keys& keys, double otherwise) const {
+  const json* value = find(keys);
   if (value == nullptr) return otherwise;
-  return positive_number(key, *value);
+  return positive_number(keys.front(), *value);
 }
 
 double ConfigReader::positive_number(const char* key, const json& value) const {
@@ -65,10 +72,11 @@ double ConfigReader::positive_number(const char* key, const json& value) const {
   return value.get<double>();
 }
 
-bool ConfigReader::flag(const char* key, bool otherwise) const {
-  const json* value = find(key);
+bool ConfigReader::flag(const Keys& keys, bool otherwise) const {
+  const json* value = find(keys);
   if (value == nullptr) return otherwise;
-  if (!value->is_boolean()) refuse(key, *value, "expected true or false");
+  if (!value->is_boolean())
+    refuse(keys.front(), *value, "expected true or false");
   return value->get<bool>();
 }
 
@@ -84,16 +92,20 @@ std::string ConfigReader::needed_text(const char* key) const {
   return text(key, "");
 }
 
-Activation ConfigReader::activation(const char* key,
-                                    const char* otherwise) const {
-  const std::string name = text(key, otherwise);
+Activation ConfigReader::activation(const Keys& keys,
+                                    Activation otherwise) const {
+  const json* value = find(keys);
+  if (value == nullptr) return otherwise;
+  if (!value->is_string()) refuse(keys.front(), *value, "expected a string");
+  const std::string name = value->get<std::string>();
   if (name == "gelu") return Activation::gelu;
-  if (name == "gelu_new" || name == "gelu_pytorch_tanh")
+  if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast")
     return Activation::gelu_tanh;
   if (name == "relu") return Activation::relu;
   if (name == "silu" || name == "swish") return Activation::silu;
-  refuse(key, *find(key),
-         "gelu, gelu_new, gelu_pytorch_tanh, relu and silu can be read");
+  refuse(keys.front(), *value,
+         "gelu, gelu_new, gelu_pytorch_tanh, gelu_fast, relu and silu can be "
+         "read");
 }
 
 void ConfigReader::refuse_if(const char* key, const char* what) const {
@@ -104,7 +116,7 @@ void ConfigReader::refuse_if(const char* key, const char* what) const {
 
 void ConfigReader::refuse_unless(const char* key, bool expected,
                                  const char* what) const {
-  if (flag(key, expected) != expected)
+  if (flag({key}, expected) != expected)
     refuse(key, *find(key), fmt::format("{} is not supported", what));
 }
 

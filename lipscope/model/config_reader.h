@@ -1,9 +1,9 @@
 #pragma once
 
-#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lipscope/core/matrix.h"
 #include "lipscope/model/activation.h"
@@ -22,23 +22,26 @@ class ConfigReader {
   /// `where` begins the messages.
   ConfigReader(std::string_view text, std::string where);
 
+  using Keys = std::vector<const char*>;
+
   /// The first of the keys that is there and not null; this reader must outlive
   /// the pointer.
-  const nlohmann::json* find(std::initializer_list<const char*> keys) const;
-  const nlohmann::json* find(const char* key) const { return find({key}); }
+  const nlohmann::json* find(const Keys& keys) const;
+  const nlohmann::json* find(const char* key) const { return find(Keys{key}); }
+  /// Whether one of them is there, and null.
+  bool is_null(const Keys& keys) const;
   /// The same, refused where it is not there.
   const nlohmann::json& need(const char* key) const;
 
   /// From 1 to `most`.
-  Index count(std::initializer_list<const char*> keys, Index otherwise,
-              Index most) const;
+  Index count(const Keys& keys, Index otherwise, Index most) const;
   Index needed_count(const char* key, Index most) const;
-  double positive(const char* key, double otherwise) const;
+  double positive(const Keys& keys, double otherwise) const;
   double positive_number(const char* key, const nlohmann::json& value) const;
-  bool flag(const char* key, bool otherwise) const;
+  bool flag(const Keys& keys, bool otherwise) const;
   std::string text(const char* key, const char* otherwise) const;
   std::string needed_text(const char* key) const;
-  Activation activation(const char* key, const char* otherwise) const;
+  Activation activation(const Keys& keys, Activation otherwise) const;
 
   /// A feature that is not done here, unless it is switched off.
   void refuse_if(const char* key, const char* what) const;

@@ -105,10 +105,10 @@ LanguageModelConfig parse_language_model_config(std::string_view text,
     c.heads = r.needed_count("num_heads", most_wide);
     c.hidden = r.needed_count("mlp_width", most_wide);
     r.need("activation");
-    c.activation = r.activation("activation", "gelu");
+    c.activation = r.activation({"activation"}, Activation::gelu);
     c.norm = named(r, "norm", norm_places);
     if (r.find("contraction") != nullptr)
-      c.contraction = r.positive("contraction", 1.0);
+      c.contraction = r.positive({"contraction"}, 1.0);
   }
   const nlohmann::json& characters = r.need("characters");
   if (!characters.is_array())

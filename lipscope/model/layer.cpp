@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "lipscope/attention/head_weights.h"
 #include "lipscope/attention/kinds.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/model/contraction.h"
@@ -24,58 +26,130 @@ Affine load_affine(const Model& model, const Module& module) {
   return a;
 }
 
-AttentionWeights load_attention(const Model& model, const LayerModules& m) {
-  AttentionWeights w;
-  w.heads = model.config.heads;
-  w.key_heads = model.config.key_heads;
-  if (m.projections.size() == 1) {
-    // q, k and v side by side
-    const Affine qkv = load_affine(model, m.projections.front());
-    const Index d = model.config.width;
-    w.query = qkv.weight.leftCols(d);
-    w.key = qkv.weight.middleCols(d, d);
-    w.value = qkv.weight.rightCols(d);
-    if (qkv.bias.size() > 0) {
-      w.query_bias = qkv.bias.head(d);
-      w.key_bias = qkv.bias.segment(d, d);
-      w.value_bias = qkv.bias.tail(d);
+// columns [first, first + width) of xW + b
+Affine columns(const Affine& a, Index first, Index width) {
+  Affine part{a.weight.middleCols(first, width), {}};
+  if (a.bias.size() > 0) part.bias = a.bias.segment(first, width);
+  return part;
+}
+
+// the same columns of each head, side by side
+Affine columns_of_heads(const Affine& a, Index heads, Index first,
+                        Index width) {
+  const Index stride = a.weight.cols() / heads;
+  Affine all{Matrix(a.weight.rows(), heads * width),
+             Vector(a.bias.size() > 0 ? heads * width : 0)};
+  for (Index h = 0; h < heads; ++h) {
+    const Affine one = columns(a, h * stride + first, width);
+    all.weight.middleCols(h * width, width) = one.weight;
+    if (a.bias.size() > 0) all.bias.segment(h * width, width) = one.bias;
+  }
+  return all;
+}
+
+// Planes of neighbours (2i, 2i + 1) to planes (i, i + m): the same scores,
+// where queries and keys are put in the same order.
+void part_planes(Affine& a, Index heads, Index turned) {
+  const Index k = a.weight.cols() / heads, m = turned / 2;
+  const Affine old = a;
+  for (Index h = 0; h < heads; ++h)
+    for (Index i = 0; i < turned; ++i) {
+      const Index to = h * k + (i % 2) * m + i / 2, from = h * k + i;
+      a.weight.col(to) = old.weight.col(from);
+      if (a.bias.size() > 0) a.bias[to] = old.bias[from];
     }
-  } else {
-    const auto read = [&](std::size_t i, Matrix& weight, Vector& bias) {
-      Affine a = load_affine(model, m.projections[i]);
-      weight = std::move(a.weight);
-      bias = std::move(a.bias);
-    };
-    read(0, w.query, w.query_bias);
-    const bool tied = m.projections.size() == 2;
-    if (!tied) read(1, w.key, w.key_bias);
-    read(tied ? 1 : 2, w.value, w.value_bias);
+}
+
+struct QueryKeyValue {
+  Affine query, key, value;
+};
+
+QueryKeyValue load_projections(const Model& model, const LayerModules& m) {
+  const ModelConfig& c = model.config;
+  const Index k = c.head_width, q = c.heads * k, g = c.key_heads * k;
+  if (m.projections.size() == 3)
+    return {load_affine(model, m.projections[0]),
+            load_affine(model, m.projections[1]),
+            load_affine(model, m.projections[2])};
+  if (m.projections.size() == 2)
+    return {load_affine(model, m.projections[0]), Affine(),
+            load_affine(model, m.projections[1])};
+  const Affine all = load_affine(model, m.projections.front());
+  if (c.projections == Projections::by_head)
+    return {columns_of_heads(all, c.heads, 0, k),
+            columns_of_heads(all, c.heads, k, k),
+            columns_of_heads(all, c.heads, 2 * k, k)};
+  return {columns(all, 0, q), columns(all, q, g), columns(all, q + g, g)};
+}
+
+AttentionWeights load_attention(const Model& model, const LayerModules& m) {
+  const ModelConfig& c = model.config;
+  QueryKeyValue read = load_projections(model, m);
+  if (c.rope && c.rope_interleaved) {
+    const Index turned = c.rope->width == 0 ? c.head_width : c.rope->width;
+    part_planes(read.query, c.heads, turned);
+    part_planes(read.key, c.key_heads, turned);
   }
   Affine output = load_affine(model, m.output);
-  w.output = std::move(output.weight);
-  w.output_bias = std::move(output.bias);
-  if (model.config.contractive) {
+  AttentionWeights w{.query = std::move(read.query.weight),
+                     .key = std::move(read.key.weight),
+                     .value = std::move(read.value.weight),
+                     .output = std::move(output.weight),
+                     .query_bias = std::move(read.query.bias),
+                     .key_bias = std::move(read.key.bias),
+                     .value_bias = std::move(read.value.bias),
+                     .output_bias = std::move(output.bias),
+                     .heads = c.heads,
+                     .key_heads = c.key_heads};
+  // scores are divided by √k where they are made; q/k-norm has it in its gain
+  if (c.score_scale && !m.query_norm) {
+    const double scale =
+        *c.score_scale * std::sqrt(static_cast<double>(c.head_width));
+    w.query *= scale;
+    w.query_bias *= scale;
+  }
+  if (c.contractive) {
     const AttentionWeights& r = w;
     w.output *=
-        model.config.contraction.value_or(1.0) /
+        c.contraction.value_or(1.0) /
         contraction<double>({view(r.query), view(r.value), view(r.output)},
-                            w.heads, model.config.positions);
+                            w.heads, c.positions);
   }
   return w;
 }
 
+std::optional<QueryKeyNorm> load_query_key_norm(const Model& model,
+                                                const LayerModules& m) {
+  if (!m.query_norm) return std::nullopt;
+  const ModelConfig& c = model.config;
+  const NormWeights query = load_norm(model, *m.query_norm);
+  QueryKeyNorm norm{
+      .query_gain = query.gain,
+      .key_gain = load_norm(model, *m.key_norm).gain,
+      .epsilon = query.epsilon,
+      .over_heads = c.query_key_norm == QueryKeyNormForm::over_heads};
+  if (c.score_scale)
+    norm.query_gain *=
+        *c.score_scale * std::sqrt(static_cast<double>(c.head_width));
+  return norm;
+}
+
 MlpWeights load_mlp(const Model& model, const LayerModules& m) {
   Affine up = load_affine(model, m.up), down = load_affine(model, m.down);
+  Affine gate;
+  if (m.gate) gate = load_affine(model, *m.gate);
+  if (model.config.gated && !m.gate) {
+    const Index width = model.config.mlp_width;
+    gate = columns(up, 0, width);
+    up = columns(up, width, width);
+  }
   MlpWeights w{.up = std::move(up.weight),
+               .gate = std::move(gate.weight),
                .down = std::move(down.weight),
                .up_bias = std::move(up.bias),
+               .gate_bias = std::move(gate.bias),
                .down_bias = std::move(down.bias),
                .activation = model.config.activation};
-  if (m.gate) {
-    Affine gate = load_affine(model, *m.gate);
-    w.gate = std::move(gate.weight);
-    w.gate_bias = std::move(gate.bias);
-  }
   if (const std::optional<double> c = model.config.contraction) {
     const MlpWeights& r = w;
     w.down *=
@@ -96,22 +170,35 @@ std::uint64_t share_of_memory(std::uint64_t asked, Index layers) {
 template <class Real>
 MapPtr<Real> attention_map(const LayerWeights& layer, bool project,
                            const ModelMapOptions& o) {
-  return std::make_unique<MultiHeadAttention<Real>>(
-      attention_of(layer, o.kind.value_or(layer.kind)),
-      attention_options(layer, project, o));
+  ChosenAttention chosen = chosen_attention(layer, project, o);
+  return std::make_unique<MultiHeadAttention<Real>>(chosen.weights,
+                                                    std::move(chosen.options));
 }
 
-// f as a sub-layer: x + f(norm x), norm(x + f(x)), or x + f(x)
+// f with the norms that a sub-layer has ahead of it and behind it, inside of
+// its residual, and its factor
 template <class Real>
-MapPtr<Real> sublayer(MapPtr<Real> f, const NormWeights& norm,
+MapPtr<Real> branch(MapPtr<Real> f, const NormWeights& norm, NormPlace place,
+                    const NormWeights& output_norm, double scale_of) {
+  if (place != NormPlace::none)
+    require(norm.gain.size() > 0,
+            "layer_map: the layer was loaded without its norms");
+  if (place == NormPlace::pre)
+    f = compose<Real>(std::move(f), std::make_unique<LayerNorm<Real>>(norm));
+  if (output_norm.gain.size() > 0)
+    f = compose<Real>(std::make_unique<LayerNorm<Real>>(output_norm),
+                      std::move(f));
+  if (scale_of != 1.0) f = scale(static_cast<Real>(scale_of), std::move(f));
+  return f;
+}
+
+// x + branch(x), or norm(x + f(x))
+template <class Real>
+MapPtr<Real> sublayer(MapPtr<Real> inside, const NormWeights& norm,
                       NormPlace place) {
-  if (place == NormPlace::none) return residual(std::move(f));
-  require(norm.gain.size() > 0,
-          "layer_map: the layer was loaded without its norms");
-  MapPtr<Real> n = std::make_unique<LayerNorm<Real>>(norm);
-  return place == NormPlace::pre
-             ? residual(compose(std::move(f), std::move(n)))
-             : compose(std::move(n), residual(std::move(f)));
+  MapPtr<Real> sum = residual(std::move(inside));
+  if (place != NormPlace::post) return sum;
+  return compose<Real>(std::make_unique<LayerNorm<Real>>(norm), std::move(sum));
 }
 
 }  // namespace
@@ -124,7 +211,10 @@ AttentionOptions attention_options(const LayerWeights& layer, bool project,
           .project = project,
           .sequences = o.sequences,
           .cosine = o.cosine,
-          .rope_theta = layer.rope_theta,
+          .rope = layer.rope,
+          .query_key_norm = layer.query_key_norm,
+          .relative_bias = layer.relative_bias,
+          .window = layer.window,
           .threads = o.threads,
           .memory = o.memory};
 }
@@ -154,22 +244,44 @@ AttentionWeights attention_of(const LayerWeights& layer, Kind kind) {
   return weights;
 }
 
+ChosenAttention chosen_attention(const LayerWeights& layer, bool project,
+                                 const ModelMapOptions& o) {
+  ChosenAttention out{attention_of(layer, o.kind.value_or(layer.kind)),
+                      attention_options(layer, project, o)};
+  if (o.heads.empty() || !layer.query_key_norm ||
+      !layer.query_key_norm->over_heads)
+    return out;
+  if (!project)
+    throw InputError(
+        "--map core: heads of a layer whose q/k-norm is one of all heads can "
+        "be measured by --map attn");
+  const std::vector<Index> chosen = chosen_heads(out.weights, o.heads);
+  const Index w = out.weights.value_width();
+  for (Index h = 0; h < out.weights.heads; ++h)
+    if (std::find(chosen.begin(), chosen.end(), h) == chosen.end())
+      out.weights.output.middleRows(h * w, w).setZero();
+  out.options.heads.clear();
+  return out;
+}
+
 NormWeights load_norm(const Model& model, const Module& module) {
-  NormWeights w{.kind = model.config.architecture == Architecture::llama
-                            ? NormWeights::Kind::rms
-                            : NormWeights::Kind::layer,
-                .gain = flatten(model.parameters.matrix(weight_of(module))),
-                .epsilon = model.config.epsilon};
+  const NormForm form = model.config.norm_form;
+  const bool layer =
+      form == NormForm::layer || form == NormForm::layer_unscaled;
+  NormWeights w{
+      .kind = layer ? NormWeights::Kind::layer : NormWeights::Kind::rms,
+      .epsilon = model.config.epsilon};
+  if (module.stored == Module::Stored::nothing)
+    w.gain = Vector::Ones(module.out);
+  else
+    w.gain = flatten(model.parameters.matrix(weight_of(module)));
+  if (form == NormForm::rms_one_plus) w.gain.array() += 1.0;
   if (module.bias) w.bias = flatten(model.parameters.matrix(bias_of(module)));
   return w;
 }
 
 std::optional<NormWeights> load_input_norm(const Model& model, Index layer) {
-  const ModelConfig& c = model.config;
-  const std::optional<Module> norm =
-      c.pre_norm() ? layer_modules(c, layer).attention_norm
-      : layer > 0  ? layer_modules(c, layer - 1).mlp_norm
-                   : outer_modules(c).embedding_norm;
+  const std::optional<Module> norm = norm_ahead(model.config, layer);
   if (!norm) return std::nullopt;
   return load_norm(model, *norm);
 }
@@ -184,25 +296,45 @@ LayerWeights load_layer(const Model& model, Index layer, MapName map) {
   require(layer >= 0 && layer < model.config.layers,
           "load_layer: layer {} of a model with {}", layer,
           model.config.layers);
-  const LayerModules m = layer_modules(model.config, layer);
+  const ModelConfig& c = model.config;
+  const LayerModules m = layer_modules(c, layer);
   const bool whole = map == MapName::block || map == MapName::model;
-  std::vector<Module> needed = m.projections;
-  needed.push_back(m.output);
-  if (map == MapName::residual && m.attention_norm)
-    needed.push_back(*m.attention_norm);
+  const bool around = whole || map == MapName::residual;
+  std::vector<Module> needed = attention_modules(m);
+  if (map == MapName::residual)
+    for (const auto& norm : {m.attention_norm, m.attention_output_norm})
+      if (norm) needed.push_back(*norm);
   if (whole) needed = modules_of(m);
+  const std::optional<Module> relative = outer_modules(c).relative_bias;
+  if (relative) needed.push_back(*relative);
   require_tensors(model, needed,
                   fmt::format("map {} of layer {}", name_of(map), layer));
 
   LayerWeights w{.attention = load_attention(model, m),
-                 .norm = model.config.norm,
-                 .mask = model.config.mask(),
-                 .kind = model.config.kind,
-                 .rope_theta = model.config.rope_theta};
-  if (m.attention_norm && (whole || map == MapName::residual))
-    w.attention_norm = load_norm(model, *m.attention_norm);
+                 .norm = c.norm,
+                 .parallel = c.parallel,
+                 .residual_scale = c.residual_scale,
+                 .mask = c.mask(),
+                 .kind = c.kind,
+                 .query_key_norm = load_query_key_norm(model, m),
+                 .window = c.window};
+  const auto among = [&](const std::vector<Index>& layers) {
+    return std::find(layers.begin(), layers.end(), layer) != layers.end();
+  };
+  if (!among(c.unrotated)) w.rope = c.rope;
+  if (among(c.local)) w.rope = Rotary{.theta = c.local_theta.value()};
+  if (relative)
+    w.relative_bias =
+        RelativeBias{.table = model.parameters.matrix(weight_of(*relative))};
+  const auto read = [&](const std::optional<Module>& norm, bool asked,
+                        NormWeights& to) {
+    if (norm && asked) to = load_norm(model, *norm);
+  };
+  read(m.attention_norm, around, w.attention_norm);
+  read(m.attention_output_norm, around, w.attention_output_norm);
   if (whole) w.mlp = load_mlp(model, m);
-  if (m.mlp_norm && whole) w.mlp_norm = load_norm(model, *m.mlp_norm);
+  read(c.shared_norm ? m.attention_norm : m.mlp_norm, whole, w.mlp_norm);
+  read(m.mlp_output_norm, whole, w.mlp_output_norm);
   return w;
 }
 
@@ -215,10 +347,20 @@ MapPtr<Real> layer_map(const LayerWeights& layer, MapName map,
   require(options.heads.empty(),
           "layer_map: the map {} is of the model as it runs, with all heads",
           name_of(map));
-  MapPtr<Real> attention = sublayer(attention_map<Real>(layer, true, options),
-                                    layer.attention_norm, layer.norm);
+  MapPtr<Real> attention = sublayer(
+      branch(attention_map<Real>(layer, true, options), layer.attention_norm,
+             layer.norm, layer.attention_output_norm, layer.residual_scale),
+      layer.attention_norm, layer.norm);
   if (map == MapName::residual) return attention;
   MapPtr<Real> mlp = std::make_unique<Mlp<Real>>(layer.mlp, options.threads);
+  mlp = branch(std::move(mlp), layer.mlp_norm, layer.norm,
+               layer.mlp_output_norm, layer.residual_scale);
+  if (layer.parallel) {
+    require(layer.norm != NormPlace::post,
+            "layer_map: MLP and attention beside each other in a post-norm "
+            "layer");
+    return sum(std::move(attention), std::move(mlp));
+  }
   return compose(sublayer(std::move(mlp), layer.mlp_norm, layer.norm),
                  std::move(attention));
 }

@@ -17,7 +17,8 @@ namespace lipscope {
 ///   core      input of the attention module → heads, end to end, ahead of W_O
 ///   attn      the same → after W_O
 ///   residual  input of the layer → x + attn(norm x), norm(x + attn x) in a
-///             post-norm model, x + attn x in one without norms
+///             post-norm model, x + attn x in one without norms; where MLP and
+///             attention stand beside each other, without the MLP
 ///   block     input → output of the layer, MLP included
 ///   model     input of layer 0 → last hidden state after the final norm
 enum class MapName { core, attn, residual, block, model };
@@ -30,14 +31,34 @@ std::string name_of(MapName map);  ///< "core", "attn", …
 struct LayerWeights {
   AttentionWeights attention;
   NormWeights attention_norm;  ///< ahead of attention, or after its residual
+  /// Of what attention gives, ahead of the residual sum; empty: none.
+  NormWeights attention_output_norm = {};
   MlpWeights mlp;
   NormWeights mlp_norm;
+  NormWeights mlp_output_norm = {};
   NormPlace norm = NormPlace::pre;
-  Mask mask = Mask::none;  ///< the model's own
-  Kind kind = Kind::dot;   ///< the model's own
-  std::optional<double> rope_theta = {};
+  /// x + attn(norm x) + mlp(norm x): the MLP does not read the attention.
+  bool parallel = false;
+  double residual_scale = 1.0;  ///< c of x + c f(norm x)
+  Mask mask = Mask::none;       ///< the model's own
+  Kind kind = Kind::dot;        ///< the model's own
+  std::optional<Rotary> rope = {};
+  std::optional<QueryKeyNorm> query_key_norm = {};
+  std::optional<RelativeBias> relative_bias = {};
+  std::optional<Index> window = {};  ///< as in AttentionOptions
 
   bool pre_norm() const { return norm == NormPlace::pre; }
+  /// As in AttentionOptions.
+  bool plain_scores() const {
+    return !rope && !query_key_norm && !relative_bias;
+  }
+  /// Whether it is x + f(norm x), norm(x + f(x)) or x + f(x), with attention
+  /// and then the MLP for f, and nothing else.
+  bool plain_form() const {
+    return !parallel && residual_scale == 1.0 &&
+           attention_output_norm.gain.size() == 0 &&
+           mlp_output_norm.gain.size() == 0;
+  }
 };
 
 /// Reads layer `layer`, as far as a map of it needs: the attention alone for
@@ -66,6 +87,16 @@ struct ModelMapOptions {
 /// How the attention of a layer runs, after the output projection or before it.
 AttentionOptions attention_options(const LayerWeights& layer, bool project,
                                    const ModelMapOptions& options);
+
+/// The attention of the chosen heads of a layer, ready to run. Heads of a layer
+/// whose q/k-norm is one of all heads do not run alone: all of them run, and
+/// W_O drops the others; InputError for such heads ahead of W_O.
+struct ChosenAttention {
+  AttentionWeights weights;
+  AttentionOptions options;
+};
+ChosenAttention chosen_attention(const LayerWeights& layer, bool project,
+                                 const ModelMapOptions& options);
 
 /// A map of one layer; MapName::model is not one.
 template <class Real>

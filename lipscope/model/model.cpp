@@ -86,12 +86,20 @@ void require_complete(const Model& model) {
 }
 
 void require_next_token(const Model& model) {
-  if (model.config.mask() == Mask::causal) return;
+  if (has_head(model.config)) return;
   throw InputError(fmt::format(
-      "{}: a {} model does not predict the next token; {}, {} and what "
-      "lipscope train makes do",
+      "{}: a {} model has no head that predicts the next token; {}, {} and "
+      "what lipscope train makes do",
       model.parameters.source(), name_of(model.config.architecture),
       name_of(Architecture::gpt2), name_of(Architecture::llama)));
+}
+
+void require_within_window(const Model& model, Index n) {
+  if (!model.config.window || n <= *model.config.window) return;
+  throw InputError(fmt::format(
+      "{}: {} tokens; its sliding window is {}, and longer sequences are not "
+      "supported",
+      model.parameters.source(), n, *model.config.window));
 }
 
 void require_tensors(const Model& model, const std::vector<Module>& modules,

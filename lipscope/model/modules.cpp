@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "lipscope/attention/kinds.h"
+#include "lipscope/model/family.h"
 
 namespace lipscope {
 namespace {
@@ -11,79 +12,27 @@ Module table(std::string name, Index rows, Index d) {
   return {std::move(name), Module::Stored::in_out, rows, d, false};
 }
 
-Module norm(std::string name, const ModelConfig& c) {
-  return {std::move(name), Module::Stored::vector, 1, c.width,
-          c.architecture != Architecture::llama};
-}
-
-LayerModules gpt2_layer(const ModelConfig& c, const std::string& at) {
-  const auto conv = [&](const char* name, Index in, Index out) {
-    return Module{at + name, Module::Stored::in_out, in, out, true};
-  };
-  return {.projections = {conv("attn.c_attn", c.width, 3 * c.width)},
-          .output = conv("attn.c_proj", c.width, c.width),
-          .up = conv("mlp.c_fc", c.width, c.mlp_width),
-          .down = conv("mlp.c_proj", c.mlp_width, c.width),
-          .attention_norm = norm(at + "ln_1", c),
-          .mlp_norm = norm(at + "ln_2", c),
-          .gate = {}};
-}
-
-LayerModules bert_layer(const ModelConfig& c, const std::string& at) {
-  const auto linear = [&](const char* name, Index in, Index out) {
-    return Module{at + name, Module::Stored::out_in, in, out, true};
-  };
-  return {.projections = {linear("attention.self.query", c.width, c.width),
-                          linear("attention.self.key", c.width, c.width),
-                          linear("attention.self.value", c.width, c.width)},
-          .output = linear("attention.output.dense", c.width, c.width),
-          .up = linear("intermediate.dense", c.width, c.mlp_width),
-          .down = linear("output.dense", c.mlp_width, c.width),
-          .attention_norm = norm(at + "attention.output.LayerNorm", c),
-          .mlp_norm = norm(at + "output.LayerNorm", c),
-          .gate = {}};
-}
-
-LayerModules llama_layer(const ModelConfig& c, const std::string& at) {
-  const auto linear = [&](const char* name, Index in, Index out, bool bias) {
-    return Module{at + name, Module::Stored::out_in, in, out, bias};
-  };
-  const Index q = c.heads * c.head_width, k = c.key_heads * c.head_width;
-  const bool b = c.attention_bias, mb = c.mlp_bias;
-  return {.projections = {linear("self_attn.q_proj", c.width, q, b),
-                          linear("self_attn.k_proj", c.width, k, b),
-                          linear("self_attn.v_proj", c.width, k, b)},
-          .output = linear("self_attn.o_proj", q, c.width, b),
-          .up = linear("mlp.up_proj", c.width, c.mlp_width, mb),
-          .down = linear("mlp.down_proj", c.mlp_width, c.width, mb),
-          .attention_norm = norm(at + "input_layernorm", c),
-          .mlp_norm = norm(at + "post_attention_layernorm", c),
-          .gate = linear("mlp.gate_proj", c.width, c.mlp_width, mb)};
-}
-
-LayerModules own_layer(const ModelConfig& c, const std::string& at) {
-  const auto linear = [&](const char* name, Index in, Index out, bool bias) {
-    return Module{at + name, Module::Stored::in_out, in, out, bias};
-  };
-  const auto square = [&](const char* name) {
-    return linear(name, c.width, c.width, false);
-  };
-  LayerModules m{.projections = {},
-                 .output = square("attn.o"),
-                 .up = linear("mlp.up", c.width, c.mlp_width, true),
-                 .down = linear("mlp.down", c.mlp_width, c.width, true),
-                 .attention_norm = {},
-                 .mlp_norm = {},
-                 .gate = {}};
-  if (kind_of(c.kind).tied)
-    m.projections = {square("attn.q"), square("attn.v")};
-  else
-    m.projections = {linear("attn.qkv", c.width, 3 * c.width, false)};
-  if (c.norm != NormPlace::none) {
-    m.attention_norm = norm(at + "ln_1", c);
-    m.mlp_norm = norm(at + "ln_2", c);
+Module norm(std::string name, const ModelConfig& c, Index width) {
+  switch (c.norm_form) {
+    case NormForm::layer:
+      return {std::move(name), Module::Stored::vector, 1, width, true};
+    case NormForm::layer_unscaled:
+      return {std::move(name), Module::Stored::nothing, 1, width, false};
+    default:
+      return {std::move(name), Module::Stored::vector, 1, width, false};
   }
-  return m;
+}
+
+// of a module by its name; nothing if the family has no such module
+template <class Make>
+std::optional<Module> named(const std::string& name, const Make& make) {
+  if (name.empty()) return std::nullopt;
+  return make(name);
+}
+
+std::string with_label(std::string at, const std::string& label) {
+  const std::size_t place = at.find("{}");
+  return at.replace(place, 2, label);
 }
 
 }  // namespace
@@ -94,84 +43,153 @@ TensorSpec weight_of(const Module& m) {
       return {m.name + ".weight", {m.in, m.out}};
     case Module::Stored::out_in:
       return {m.name + ".weight", {m.out, m.in}};
-    default:
+    case Module::Stored::vector:
       return {m.name + ".weight", {m.out}};
+    case Module::Stored::nothing:
+      break;
   }
+  throw std::invalid_argument("weight_of: " + m.name + " has no parameters");
 }
 
 TensorSpec bias_of(const Module& m) { return {m.name + ".bias", {m.out}}; }
 
 std::vector<TensorSpec> tensors_of(const Module& m) {
-  std::vector<TensorSpec> all{weight_of(m)};
+  std::vector<TensorSpec> all;
+  if (m.stored != Module::Stored::nothing) all.push_back(weight_of(m));
   if (m.bias) all.push_back(bias_of(m));
   return all;
 }
 
+bool has_head(const ModelConfig& c) {
+  return c.causal && !family_of(c.architecture).outer.head.empty();
+}
+
 OuterModules outer_modules(const ModelConfig& c) {
+  const Family& family = family_of(c.architecture);
+  const OuterNames& names = family.outer;
+  // tokens, positions and types are as wide as their norm
+  const Index d = c.embedding_width == 0 ? c.width : c.embedding_width;
   OuterModules m;
-  switch (c.architecture) {
-    case Architecture::gpt2:
-      m.tokens = table("wte", c.vocabulary, c.width);
-      m.positions = table("wpe", c.positions, c.width);
-      m.final_norm = norm("ln_f", c);
-      break;
-    case Architecture::bert:
-      m.tokens = table("embeddings.word_embeddings", c.vocabulary, c.width);
-      m.positions =
-          table("embeddings.position_embeddings", c.positions, c.width);
-      m.types =
-          table("embeddings.token_type_embeddings", c.token_types, c.width);
-      m.embedding_norm = norm("embeddings.LayerNorm", c);
-      return m;
-    case Architecture::llama:
-      m.tokens = table("embed_tokens", c.vocabulary, c.width);
-      m.final_norm = norm("norm", c);
-      break;
-    case Architecture::lipscope:
-      m.tokens = table("wte", c.vocabulary, c.width);
-      m.positions = table("wpe", c.positions, c.width);
-      if (c.pre_norm()) m.final_norm = norm("ln_f", c);
-      m.head = Module{"lm_head", Module::Stored::in_out, c.width, c.vocabulary};
-      return m;
-  }
+  m.tokens = table(names.tokens, c.vocabulary, d);
+  m.positions = named(names.positions, [&](const std::string& name) {
+    return table(name, c.position_offset + c.positions, d);
+  });
+  m.types = named(names.types, [&](const std::string& name) {
+    return table(name, c.token_types, d);
+  });
+  m.embedding_norm = named(names.embedding_norm, [&](const std::string& name) {
+    return norm(name, c, d);
+  });
+  if (c.embedding_width > 0)
+    m.embedding_projection =
+        named(names.embedding_projection, [&](const std::string& name) {
+          return Module{name, Module::Stored::out_in, d, c.width, true};
+        });
+  m.relative_bias = named(names.relative_bias, [&](const std::string& name) {
+    return table(name, c.relative_buckets, c.heads);
+  });
+  // a post-norm model ends with the norm of its last layer
+  if (c.pre_norm() || c.output_norms)
+    m.final_norm = named(names.final_norm, [&](const std::string& name) {
+      return norm(name, c, c.width);
+    });
   if (!c.tied_embeddings)
-    m.head = Module{"lm_head", Module::Stored::out_in, c.width, c.vocabulary};
+    m.head = named(names.head, [&](const std::string& name) {
+      return Module{
+          name,
+          family.head_in_out ? Module::Stored::in_out : Module::Stored::out_in,
+          c.width, c.vocabulary, c.head_bias};
+    });
   return m;
 }
 
 LayerModules layer_modules(const ModelConfig& c, Index layer) {
-  return layer_modules(c, std::to_string(layer));
+  // of layers that share their weights, those of their group
+  const Index stored =
+      c.layer_groups == 0 ? layer : layer * c.layer_groups / c.layers;
+  return layer_modules(c, std::to_string(stored));
 }
 
 LayerModules layer_modules(const ModelConfig& c, const std::string& label) {
-  switch (c.architecture) {
-    case Architecture::gpt2:
-      return gpt2_layer(c, "h." + label + ".");
-    case Architecture::bert:
-      return bert_layer(c, "encoder.layer." + label + ".");
-    case Architecture::llama:
-      return llama_layer(c, "layers." + label + ".");
-    case Architecture::lipscope:
-      return own_layer(c, "h." + label + ".");
-  }
-  throw std::invalid_argument("layer_modules: no such architecture");
+  const Family& family = family_of(c.architecture);
+  const LayerNames& names = family.layer;
+  const std::string at = with_label(names.at, label);
+  const Module::Stored matrix =
+      family.stored_in_out ? Module::Stored::in_out : Module::Stored::out_in;
+  const auto linear = [&](const std::string& name, Index in, Index out,
+                          bool bias) {
+    return Module{at + name, matrix, in, out, bias};
+  };
+  const auto norm_named = [&](const std::string& name, bool there,
+                              Index width) -> std::optional<Module> {
+    if (!there || name.empty()) return std::nullopt;
+    return norm(at + name, c, width);
+  };
+  const Index q = c.heads * c.head_width, k = c.key_heads * c.head_width;
+  const Index d = c.width, m = c.mlp_width;
+  LayerModules l;
+  if (kind_of(c.kind).tied)
+    l.projections = {linear(names.query, d, q, c.attention_bias),
+                     linear(names.value, d, k, c.attention_bias)};
+  else if (c.projections == Projections::apart)
+    l.projections = {linear(names.query, d, q, c.attention_bias),
+                     linear(names.key, d, k, c.attention_bias),
+                     linear(names.value, d, k, c.attention_bias)};
+  else
+    l.projections = {linear(names.joined, d, q + 2 * k, c.attention_bias)};
+  l.output = linear(names.output, q, d, c.output_bias);
+  const bool over = c.query_key_norm == QueryKeyNormForm::over_heads;
+  const bool normed = c.query_key_norm != QueryKeyNormForm::none;
+  l.query_norm = norm_named(names.query_norm, normed, over ? q : c.head_width);
+  l.key_norm = norm_named(names.key_norm, normed, over ? k : c.head_width);
+  const bool joined = !names.joined_gate.empty();
+  l.up = linear(joined ? names.joined_gate : names.up, d, joined ? 2 * m : m,
+                c.mlp_bias);
+  l.down = linear(names.down, m, d, c.mlp_bias);
+  if (c.gated && !joined) l.gate = linear(names.gate, d, m, c.mlp_bias);
+  const bool norms = c.norm != NormPlace::none;
+  l.attention_norm = norm_named(names.attention_norm, norms, d);
+  l.mlp_norm = norm_named(names.mlp_norm, norms && !c.shared_norm, d);
+  l.attention_output_norm =
+      norm_named(names.attention_output_norm, c.output_norms, d);
+  l.mlp_output_norm = norm_named(names.mlp_output_norm, c.output_norms, d);
+  return l;
+}
+
+std::optional<Module> norm_ahead(const ModelConfig& c, Index layer) {
+  if (c.pre_norm()) return layer_modules(c, layer).attention_norm;
+  if (c.norm == NormPlace::none) return std::nullopt;
+  if (layer > 0) return layer_modules(c, layer - 1).mlp_norm;
+  const OuterModules outer = outer_modules(c);
+  if (outer.embedding_projection) return std::nullopt;
+  return outer.embedding_norm;
+}
+
+std::vector<Module> attention_modules(const LayerModules& m) {
+  std::vector<Module> all = m.projections;
+  all.push_back(m.output);
+  for (const auto& module : {m.query_norm, m.key_norm})
+    if (module) all.push_back(*module);
+  return all;
 }
 
 std::vector<Module> modules_of(const LayerModules& m) {
   std::vector<Module> all;
   if (m.attention_norm) all.push_back(*m.attention_norm);
-  all.insert(all.end(), m.projections.begin(), m.projections.end());
-  all.push_back(m.output);
+  for (const Module& module : attention_modules(m)) all.push_back(module);
+  if (m.attention_output_norm) all.push_back(*m.attention_output_norm);
   if (m.mlp_norm) all.push_back(*m.mlp_norm);
   if (m.gate) all.push_back(*m.gate);
   all.insert(all.end(), {m.up, m.down});
+  if (m.mlp_output_norm) all.push_back(*m.mlp_output_norm);
   return all;
 }
 
 std::vector<Module> modules_of(const OuterModules& m) {
   std::vector<Module> all{m.tokens};
   for (const auto& module :
-       {m.positions, m.types, m.embedding_norm, m.final_norm, m.head})
+       {m.positions, m.types, m.embedding_norm, m.embedding_projection,
+        m.relative_bias, m.final_norm, m.head})
     if (module) all.push_back(*module);
   return all;
 }
@@ -179,16 +197,18 @@ std::vector<Module> modules_of(const OuterModules& m) {
 double parameter_count(const ModelConfig& config) {
   const auto numbers = [](const std::vector<Module>& modules) {
     double sum = 0.0;
-    for (const Module& m : modules) {
-      const auto in = static_cast<double>(m.in);
-      const auto out = static_cast<double>(m.out);
-      sum += m.stored == Module::Stored::vector ? out : in * out;
-      if (m.bias) sum += out;
-    }
+    for (const Module& m : modules)
+      for (const TensorSpec& tensor : tensors_of(m)) {
+        double size = 1.0;
+        for (const Index axis : tensor.shape) size *= static_cast<double>(axis);
+        sum += size;
+      }
     return sum;
   };
+  const Index layers =
+      config.layer_groups == 0 ? config.layers : config.layer_groups;
   return numbers(modules_of(outer_modules(config))) +
-         static_cast<double>(config.layers) *
+         static_cast<double>(layers) *
              numbers(modules_of(layer_modules(config, "*")));
 }
 

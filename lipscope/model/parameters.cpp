@@ -6,23 +6,10 @@
 #include "lipscope/core/errors.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/io/json_text.h"
+#include "lipscope/model/family.h"
 
 namespace lipscope {
 namespace {
-
-std::string prefix_of(Architecture architecture) {
-  switch (architecture) {
-    case Architecture::gpt2:
-      return "transformer.";
-    case Architecture::bert:
-      return "bert.";
-    case Architecture::llama:
-      return "model.";
-    case Architecture::lipscope:
-      return "";
-  }
-  throw std::invalid_argument("model: no such architecture");
-}
 
 // "….LayerNorm.weight" → "….LayerNorm.gamma"
 std::optional<std::string> old_name(std::string_view name) {
@@ -60,15 +47,20 @@ Parameters::Parameters(std::shared_ptr<const TensorsInMemory> memory,
 Parameters::Parameters(const ModelConfig& config, std::uint64_t seed)
     : architecture_(config.architecture), seed_(seed), layers_(config.layers) {}
 
+bool Parameters::has(const std::string& full_name) const {
+  return files_ ? files_->contains(full_name)
+                : memory_->tensors.contains(full_name);
+}
+
 std::optional<std::string> Parameters::stored_name(
     std::string_view name) const {
-  const std::string prefix = prefix_of(architecture_);
   for (const auto& spelling :
-       {std::optional(std::string(name)), old_name(name)})
-    if (spelling)
-      for (const std::string& full : {prefix + *spelling, *spelling})
-        if (files_ ? files_->contains(full) : memory_->tensors.contains(full))
-          return full;
+       {std::optional(std::string(name)), old_name(name)}) {
+    if (!spelling) continue;
+    for (const std::string& prefix : family_of(architecture_).prefixes)
+      if (has(prefix + *spelling)) return prefix + *spelling;
+    if (has(*spelling)) return *spelling;
+  }
   return std::nullopt;
 }
 
@@ -112,12 +104,15 @@ MatrixOf<Real> Parameters::rows(const TensorSpec& tensor, Index begin,
 Matrix Parameters::random_rows(const TensorSpec& tensor, Index begin,
                                Index count) const {
   const Index cols = tensor.shape.back();
-  if (tensor.shape.size() == 1)
-    return Matrix::Constant(1, cols,
-                            tensor.name.ends_with(".weight") ? 1.0 : 0.0);
+  const Family& family = family_of(architecture_);
+  if (tensor.shape.size() == 1) {
+    // of a norm whose gain is 1 + what is stored, this is 0
+    const bool one = tensor.name.ends_with(".weight") &&
+                     family.usual.norm_form != NormForm::rms_one_plus;
+    return Matrix::Constant(1, cols, one ? 1.0 : 0.0);
+  }
   double deviation = 0.02;
-  if (architecture_ == Architecture::gpt2 &&
-      tensor.name.ends_with("c_proj.weight"))
+  if (!family.shrunk.empty() && tensor.name.ends_with(family.shrunk))
     deviation /= std::sqrt(2.0 * static_cast<double>(layers_));
   const Rng rng = Rng(seed_).split(number_of(tensor.name));
   Matrix rows(count, cols);

@@ -32,9 +32,9 @@ struct TensorsInMemory {
 /// memory of a caller, or a random initialisation.
 ///
 /// Folder and memory: the name is looked for with and without the prefix of the
-/// architecture (`transformer.`, `bert.`, `model.`), and BERT's
-/// LayerNorm.weight and .bias also under their old names gamma and beta. In a
-/// folder of `lipscope train` what has one axis is a matrix of one row.
+/// family (`transformer.`, `bert.`, `model.`), and BERT's LayerNorm.weight and
+/// .bias also under their old names gamma and beta. In a folder of
+/// `lipscope train` what has one axis is a matrix of one row.
 ///
 /// Random, as the models begin their training: matrices and embeddings normal
 /// with deviation 0.02, GPT-2's projections back into the residual stream
@@ -67,6 +67,7 @@ class Parameters {
 
  private:
   bool random() const { return !files_ && !memory_; }
+  bool has(const std::string& full_name) const;  ///< of folder or memory
   /// As the folder or the caller spells it; nothing if it is not there.
   std::optional<std::string> stored_name(std::string_view name) const;
   TensorView checked_view(const TensorSpec& tensor) const;

@@ -16,9 +16,11 @@ MatrixOf<Real> embed(const Model& model, const std::vector<Index>& ids,
           "embed: {} tokens do not make {} sequences of one length", count,
           sequences);
   const Index n = count / sequences;
+  require_within_window(model, n);
   const OuterModules m = outer_modules(c);
   std::vector<Module> needed{m.tokens};
-  for (const auto& module : {m.positions, m.types, m.embedding_norm})
+  for (const auto& module :
+       {m.positions, m.types, m.embedding_norm, m.embedding_projection})
     if (module) needed.push_back(*module);
   require_tensors(model, needed, "a pass from tokens");
   if (m.positions && n > c.positions)
@@ -26,7 +28,7 @@ MatrixOf<Real> embed(const Model& model, const std::vector<Index>& ids,
         fmt::format("{}: sequences of {} tokens, the model has {} positions",
                     model.parameters.source(), n, c.positions));
 
-  MatrixOf<Real> x(count, c.width);
+  MatrixOf<Real> x(count, m.tokens.out);
   const TensorSpec table = weight_of(m.tokens);
   for (Index i = 0; i < count; ++i) {
     if (ids[i] < 0 || ids[i] >= c.vocabulary)
@@ -35,18 +37,35 @@ MatrixOf<Real> embed(const Model& model, const std::vector<Index>& ids,
                       model.parameters.source(), ids[i], c.vocabulary));
     x.row(i) = model.parameters.rows<Real>(table, ids[i], 1);
   }
+  if (c.embedding_scale != 1.0) x *= static_cast<Real>(c.embedding_scale);
   if (m.positions) {
-    const MatrixOf<Real> places =
-        model.parameters.rows<Real>(weight_of(*m.positions), 0, n);
-    for (Index s = 0; s < sequences; ++s) x.middleRows(s * n, n) += places;
+    const MatrixOf<Real> places = model.parameters.rows<Real>(
+        weight_of(*m.positions), 0, c.position_offset + n);
+    for (Index i = 0; i < count; i += n) {
+      Index next = c.position_offset;
+      for (Index t = i; t < i + n; ++t)
+        x.row(t) +=
+            places.row(c.padding && ids[t] == *c.padding ? *c.padding : next++);
+    }
   }
   if (m.types) {
     const MatrixOf<Real> first =
         model.parameters.rows<Real>(weight_of(*m.types), 0, 1);
     x.rowwise() += first.row(0);
   }
-  if (!m.embedding_norm) return x;
-  return LayerNorm<Real>(load_norm(model, *m.embedding_norm))(x);
+  if (m.embedding_norm)
+    x = LayerNorm<Real>(load_norm(model, *m.embedding_norm))(x);
+  if (m.embedding_projection) {
+    const MatrixOf<Real> w =
+        model.parameters.matrix(weight_of(*m.embedding_projection))
+            .transpose()
+            .cast<Real>();
+    x = product(as_is(x), as_is(w), 1);
+    x.rowwise() += model.parameters.matrix(bias_of(*m.embedding_projection))
+                       .row(0)
+                       .cast<Real>();
+  }
+  return x;
 }
 
 template <class Real>
@@ -99,10 +118,10 @@ struct Head {
 };
 
 Head head_of(const Model& model) {
-  if (model.config.architecture == Architecture::bert)
-    throw InputError(
-        fmt::format("{}: BERT's language-model head is not supported",
-                    model.parameters.source()));
+  if (!has_head(model.config))
+    throw InputError(fmt::format(
+        "{}: a {} model has no language-model head that is supported",
+        model.parameters.source(), name_of(model.config.architecture)));
   const OuterModules m = outer_modules(model.config);
   const Head head{m.head ? *m.head : m.tokens,
                   !m.head || m.head->stored == Module::Stored::out_in};
@@ -114,7 +133,13 @@ Head head_of(const Model& model) {
 
 Matrix load_head(const Model& model) {
   const Head head = head_of(model);
+  if (head.module.bias)
+    throw InputError(
+        fmt::format("{}: its language-model head has a bias, "
+                    "which is not supported here",
+                    model.parameters.source()));
   Matrix w = model.parameters.matrix(weight_of(head.module));
+  if (model.config.logit_scale != 1.0) w *= model.config.logit_scale;
   if (head.by_words) return w.transpose();
   return w;
 }
@@ -142,6 +167,10 @@ MatrixOf<Real> logits(const Model& model, const MatrixOf<Real>& last,
     product_into(as_is(last), transposed(rows),
                  view(out, Rectangle{0, word, last.rows(), words}), threads);
   }
+  if (c.logit_scale != 1.0) out *= static_cast<Real>(c.logit_scale);
+  if (head.module.bias)
+    out.rowwise() +=
+        model.parameters.matrix(bias_of(head.module)).row(0).cast<Real>();
   return out;
 }
 

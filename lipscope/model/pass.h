@@ -13,7 +13,9 @@ namespace lipscope {
 ///
 ///   GPT-2, lipscope  token + position
 ///   BERT             norm(token + position + token type 0)
+///   ELECTRA, ALBERT  the same, projected to d
 ///   Llama            token
+///   Gemma            √d token
 ///
 /// InputError for an id outside the vocabulary, and for sequences longer than
 /// the table of positions.
@@ -65,12 +67,12 @@ class ForwardPass {
   MapPtr<Real> final_norm_;
 };
 
-/// The language-model head [d×vocabulary], in f64. InputError for BERT, whose
-/// head this program does not have.
+/// The language-model head [d×vocabulary], in f64. InputError where the model
+/// has none that is supported, or one with a bias.
 Matrix load_head(const Model& model);
 
 /// The language-model head on last hidden states [m×d] → [m×vocabulary].
-/// InputError for BERT, whose head this program does not have.
+/// InputError where the model has none that is supported.
 template <class Real>
 MatrixOf<Real> logits(const Model& model, const MatrixOf<Real>& last,
                       int threads = 0);

@@ -20,29 +20,76 @@ json or_null(const std::optional<double>& value) {
 std::string fingerprint(const ModelConfig& config) {
   const auto& [architecture, layers, width, heads, key_heads, head_width,
                mlp_width, vocabulary, positions, token_types, epsilon,
-               activation, rope_theta, tied_embeddings, attention_bias,
-               mlp_bias, norm, kind, contractive, contraction] = config;
-  return sha256_text(json{{"architecture", name_of(architecture)},
-                          {"layers", layers},
-                          {"width", width},
-                          {"heads", heads},
-                          {"key_heads", key_heads},
-                          {"head_width", head_width},
-                          {"mlp_width", mlp_width},
-                          {"vocabulary", vocabulary},
-                          {"positions", positions},
-                          {"token_types", token_types},
-                          {"epsilon", epsilon},
-                          {"activation", name_of(activation)},
-                          {"rope_theta", or_null(rope_theta)},
-                          {"tied_embeddings", tied_embeddings},
-                          {"attention_bias", attention_bias},
-                          {"mlp_bias", mlp_bias},
-                          {"norm", name_of(norm)},
-                          {"kind", name_of(kind)},
-                          {"contractive", contractive},
-                          {"contraction", or_null(contraction)}}
-                         .dump());
+               activation, rope, tied_embeddings, attention_bias, mlp_bias,
+               norm, kind, contractive, contraction, causal, norm_form,
+               output_norms, parallel, shared_norm, gated, projections,
+               output_bias, query_key_norm, rope_interleaved, unrotated,
+               local_theta, local, score_scale, residual_scale, window,
+               relative_buckets, layer_groups, embedding_width, position_offset,
+               padding, embedding_scale, head_bias, logit_scale] = config;
+  json all = json{{"architecture", name_of(architecture)},
+                  {"layers", layers},
+                  {"width", width},
+                  {"heads", heads},
+                  {"key_heads", key_heads},
+                  {"head_width", head_width},
+                  {"mlp_width", mlp_width},
+                  {"vocabulary", vocabulary},
+                  {"positions", positions},
+                  {"token_types", token_types},
+                  {"epsilon", epsilon},
+                  {"activation", name_of(activation)},
+                  {"rope_theta", rope ? json(rope->theta) : json()},
+                  {"tied_embeddings", tied_embeddings},
+                  {"attention_bias", attention_bias},
+                  {"mlp_bias", mlp_bias},
+                  {"norm", name_of(norm)},
+                  {"kind", name_of(kind)},
+                  {"contractive", contractive},
+                  {"contraction", or_null(contraction)}};
+  // What only some families have stands there where it is not what the family
+  // has without a config.json: fingerprints of the first three stay the same.
+  const ModelConfig usual = usual_config(architecture);
+  const auto add = [&](const char* name, const json& value, bool same) {
+    if (!same) all[name] = value;
+  };
+  const auto add_number = [&](const char* name, auto value, auto as_usual) {
+    add(name, json(value), value == as_usual);
+  };
+  if (rope && *rope != Rotary{.theta = rope->theta})
+    all["rope"] = {rope->width, rope->factor,
+                   rope->slow ? json{rope->slow->context, rope->slow->slow,
+                                     rope->slow->fast}
+                              : json()};
+  add_number("causal", causal, usual.causal);
+  add_number("norm_form", static_cast<int>(norm_form),
+             static_cast<int>(usual.norm_form));
+  add_number("output_norms", output_norms, usual.output_norms);
+  add_number("parallel", parallel, usual.parallel);
+  add_number("shared_norm", shared_norm, usual.shared_norm);
+  add_number("gated", gated, usual.gated);
+  add_number("projections", static_cast<int>(projections),
+             static_cast<int>(usual.projections));
+  if (output_bias != attention_bias)
+    add_number("output_bias", output_bias, usual.output_bias);
+  add_number("query_key_norm", static_cast<int>(query_key_norm),
+             static_cast<int>(usual.query_key_norm));
+  add_number("rope_interleaved", rope_interleaved, usual.rope_interleaved);
+  add_number("unrotated", unrotated, usual.unrotated);
+  add("local_theta", or_null(local_theta), local_theta == usual.local_theta);
+  add_number("local", local, usual.local);
+  add("score_scale", or_null(score_scale), score_scale == usual.score_scale);
+  add_number("residual_scale", residual_scale, usual.residual_scale);
+  add("window", window ? json(*window) : json(), window == usual.window);
+  add_number("relative_buckets", relative_buckets, usual.relative_buckets);
+  add_number("layer_groups", layer_groups, usual.layer_groups);
+  add_number("embedding_width", embedding_width, usual.embedding_width);
+  add_number("position_offset", position_offset, usual.position_offset);
+  add("padding", padding ? json(*padding) : json(), padding == usual.padding);
+  add_number("embedding_scale", embedding_scale, usual.embedding_scale);
+  add_number("head_bias", head_bias, usual.head_bias);
+  add_number("logit_scale", logit_scale, usual.logit_scale);
+  return sha256_text(all.dump());
 }
 
 }  // namespace lipscope

@@ -334,7 +334,8 @@ class Maker final {
 
   // what is derived for one dot-product head says nothing of others
   std::optional<double> if_one_dot_head(double value) const {
-    if (options_.kind != Kind::dot || options_.rope_theta || heads_.size() > 1)
+    if (options_.kind != Kind::dot || !options_.plain_scores() ||
+        heads_.size() > 1)
       return std::nullopt;
     return value;
   }

@@ -145,7 +145,8 @@ bool LocalCertificates::offers(Certificate which) const {
   const LayerParts& l = made_->layer;
   if (which == Certificate::split_paths || which == Certificate::token_pairs)
     return true;
-  return l.plain && (!l.biased || which == Certificate::covariances);
+  return l.plain &&
+         (which == Certificate::covariances || (!l.biased && !l.relative));
 }
 
 Certificate LocalCertificates::usual(Index n) const {
@@ -158,8 +159,9 @@ Certificate LocalCertificates::usual(Index n) const {
 Bound LocalCertificates::at(const Matrix& x, Certificate which) const {
   const LayerParts& layer = made_->layer;
   require(offers(which), "certificate: {} is not proved {}", name_of(which),
-          layer.plain ? "with a query bias"
-                      : "for other kinds than dot, nor for rotary positions");
+          layer.plain ? "with a query bias or relative positions"
+                      : "for other kinds than dot, nor for rotary positions "
+                        "and q/k-norm");
   const LayerAt here = layer_at(layer, x);
   Magnitude value = 0.0;
   if (which == Certificate::split_paths)

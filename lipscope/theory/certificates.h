@@ -20,15 +20,16 @@ enum class Certificate {
 std::string name_of(Certificate which);
 
 /// Bounds from above on the Jacobian of a layer at given inputs: any kind, mask
-/// and grouping of heads, with or without rotary positions. What depends on the
-/// weights alone is made once, so that many inputs are cheap.
+/// and grouping of heads, with or without rotary positions, q/k-norm and
+/// relative positions. What depends on the weights alone is made once, so that
+/// many inputs are cheap.
 ///
 /// Several heads: castin24, yudin25 and covariances are made for each head and
 /// added up as in bounds.h. split_paths and token_pairs bound the whole layer.
 ///
 /// split_paths is as cheap as measuring for dot-product and sigmoid attention;
-/// where the keys of a token have a slope of their own (rotary positions, L2,
-/// cosine) it makes a product [n×H·k]·[H·k×H·k] for every token.
+/// where the keys of a token have a slope of their own (rotary positions,
+/// q/k-norm, L2, cosine) it makes a product [n×H·k]·[H·k×H·k] for every token.
 /// token_pairs costs n² norms of matrices [d×e] (seconds at n = 32, d = 384),
 /// and for one dot-product head about as much as measuring.
 class LocalCertificates {
@@ -42,12 +43,13 @@ class LocalCertificates {
   LocalCertificates& operator=(LocalCertificates&&) noexcept;
 
   /// Whether it is proved for this layer: split_paths and token_pairs always;
-  /// covariances for dot-product attention without rotary positions, and
-  /// castin24 and yudin25 there without a query bias.
+  /// covariances for dot-product attention without rotary positions and
+  /// q/k-norm, and castin24 and yudin25 there without a query bias and relative
+  /// positions.
   bool offers(Certificate which) const;
 
-  /// token_pairs for one dot-product head without rotary positions and up to 64
-  /// tokens, otherwise split_paths.
+  /// token_pairs for one dot-product head without rotary positions and
+  /// q/k-norm and up to 64 tokens, otherwise split_paths.
   Certificate usual(Index n) const;
 
   /// Throws std::invalid_argument if it is not offered.

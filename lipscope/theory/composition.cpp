@@ -18,6 +18,16 @@ Magnitude post_norm_block(const BlockParts& p) {
          residual_bound(p.mlp);
 }
 
+Magnitude parallel_block(const BlockParts& p) {
+  return residual_bound(p.attention * p.attention_norm) + p.mlp * p.mlp_norm;
+}
+
+Magnitude layer_bound(const BlockParts& parts, MapName map,
+                      const LayerWeights& layer) {
+  if (layer.parallel && map == MapName::block) return parallel_block(parts);
+  return layer_bound(parts, map, layer.pre_norm());
+}
+
 Magnitude layer_bound(const BlockParts& parts, MapName map, bool pre_norm) {
   switch (map) {
     case MapName::core:

@@ -17,7 +17,8 @@ namespace lipscope {
 Magnitude residual_bound(Magnitude inner);
 
 /// The constants of the parts of a transformer block, each over where it is
-/// used.
+/// used. What stands between attention or MLP and the residual sum, a norm or a
+/// factor, is in theirs.
 struct BlockParts {
   Magnitude attention, attention_norm, mlp, mlp_norm;
 };
@@ -26,10 +27,17 @@ Magnitude pre_norm_block(const BlockParts& parts);
 /// norm(x + attn x), then norm(x + mlp x): L_n1(1 + L_attn) L_n2(1 + L_mlp).
 Magnitude post_norm_block(const BlockParts& parts);
 
+/// x + attn(norm x) + mlp(norm x): 1 + L_attn L_n1 + L_mlp L_n2.
+Magnitude parallel_block(const BlockParts& parts);
+
 /// core and attn: attention; residual: 1 + L_attn L_n, or L_n(1 + L_attn) in a
 /// post-norm model; block: one of the two above. Without norms, whose parts are
 /// then 1, both forms are the same.
 Magnitude layer_bound(const BlockParts& parts, MapName map, bool pre_norm);
+
+/// The same of a layer, whose attention and MLP may stand beside each other.
+Magnitude layer_bound(const BlockParts& parts, MapName map,
+                      const LayerWeights& layer);
 
 /// A bound on residual or block of one layer in the 2-norm, and what it is made
 /// of.

@@ -1,5 +1,7 @@
 #include "lipscope/theory/head_grams.h"
 
+#include <utility>
+
 #include "lipscope/core/errors.h"
 #include "lipscope/core/gemm.h"
 #include "lipscope/core/rounding.h"
@@ -39,6 +41,35 @@ double head_gram_error(const Gram& gram, Index width, double size2) {
   return well_above(
       size2 * (gram.error +
                4 * unit_roundoff * static_cast<double>(width + 4) * gram.size));
+}
+
+SharedDirection direction_through(const Gram& gram, Matrix u) {
+  SharedDirection out{std::move(u), {}, {}};
+  out.through = out.u * gram.g;
+  out.size2 = out.u.cwiseProduct(out.through).rowwise().sum();
+  return out;
+}
+
+void remove_direction(const SharedDirection& d, Index first, const Matrix& x,
+                      Index heads, Index r, Matrix& grams) {
+  const Index w = x.cols() / heads, size = heads * r;
+  Vector t(size), m(size);
+  for (Index i = 0; i < grams.rows(); ++i) {
+    for (Index h = 0; h < heads; ++h) {
+      const auto rows = x.block(i * r, h * w, r, w);
+      t.segment(h * r, r) =
+          rows * d.u.row(first + i).segment(h * w, w).transpose();
+      m.segment(h * r, r) =
+          rows * d.through.row(first + i).segment(h * w, w).transpose();
+    }
+    Eigen::Map<Matrix> one(grams.row(i).data(), size, size);
+    one += d.size2[first + i] * t * t.transpose() - m * t.transpose() -
+           t * m.transpose();
+  }
+}
+
+double removed_gram_error(const Gram& gram, double size2) {
+  return 8 * head_gram_error(gram, gram.g.rows(), size2);
 }
 
 }  // namespace lipscope

@@ -38,11 +38,41 @@ HeadFeatures<double> features_of(const LayerParts& l, const LayerAt& at,
   return features.make ? features.make(raw, l.options) : raw;
 }
 
+void norm_queries_and_keys(const LayerParts& l, LayerAt& at) {
+  const std::optional<QueryKeyNorm>& norm = l.options.query_key_norm;
+  if (!norm) return;
+  const BlockNorm<double>::Place place{
+      .first = 0,
+      .width = norm->over_heads ? l.heads * l.k : l.k,
+      .blocks = norm->over_heads ? 1 : l.heads};
+  at.query_norm.emplace(at.q, place, l.query_gain, norm->epsilon);
+  at.key_norm.emplace(at.k, place, l.key_gain, norm->epsilon);
+}
+
+// how far normed queries or keys may be from exact ones: s max|γ| times what
+// their projections err by, the largest of all tokens and heads
+double normed_error(const BlockNorm<double>& norm, const Matrix& x,
+                    const Matrix& weights, const Vector& bias) {
+  const double sum = static_cast<double>(x.cols() + 1) * unit_roundoff;
+  const double most = norm.gain().cwiseAbs().maxCoeff();
+  const Index width = norm.place().width;
+  double error = 0.0;
+  for (Index b = 0; b < norm.place().blocks; ++b) {
+    const double size = weights.middleCols(b * width, width).norm();
+    const double shift = bias.segment(b * width, width).norm();
+    for (Index i = 0; i < x.rows(); ++i)
+      error = std::max(error, norm.shrink()(i, b) * most * sum *
+                                  (x.row(i).norm() * size + shift));
+  }
+  return error;
+}
+
 // the projections at.q, at.k and at.v to features
 void make_features(const LayerParts& l, LayerAt& at) {
   const Index n = at.x.rows();
+  norm_queries_and_keys(l, at);
   const bool bent = kind_of(l.options.kind).f64.make != nullptr;
-  if (l.options.rope_theta) at.rope.emplace(n, l.k, *l.options.rope_theta);
+  if (l.options.rope) at.rope.emplace(n, l.k, *l.options.rope);
   Matrix q, k, v;
   for (Index h = 0; h < l.heads; ++h) {
     HeadFeatures<double> raw{.q = at.q.middleCols(h * l.k, l.k),
@@ -73,9 +103,15 @@ LayerParts layer_parts(const AttentionWeights& weights,
           options.sequences);
   require_sound(weights, options.kind);
   const AttentionKind& kind = kind_of(options.kind);
-  if (options.rope_theta)
-    require_rotatable(*options.rope_theta, weights.query_width(), options.kind);
+  if (options.rope)
+    require_rotatable(*options.rope, weights.query_width(), options.kind);
   const std::vector<Index> chosen = chosen_heads(weights, options.heads);
+  const std::optional<QueryKeyNorm>& norm = options.query_key_norm;
+  if (norm)
+    require_normable(*norm, weights, options.kind,
+                     static_cast<Index>(chosen.size()));
+  if (options.relative_bias)
+    require_addable(*options.relative_bias, weights, options.kind);
 
   LayerParts l;
   l.heads = static_cast<Index>(chosen.size());
@@ -85,7 +121,7 @@ LayerParts layer_parts(const AttentionWeights& weights,
   l.mask = options.mask;
   l.threads = options.threads;
   l.options = options;
-  l.plain = kind.shares() && !kind.f64.make && !options.rope_theta;
+  l.plain = kind.shares() && !kind.f64.make && !options.rope && !norm;
   const Index d = weights.features();
   l.query.resize(d, l.heads * l.k);
   l.key.resize(d, l.heads * l.k);
@@ -95,8 +131,17 @@ LayerParts layer_parts(const AttentionWeights& weights,
   l.value_size.resize(l.heads);
   if (!kind.adds_value_bias_last()) l.value_bias.resize(l.heads * l.w);
   if (l.projected) l.output.resize(l.heads * l.w, weights.output.cols());
-  const double root =
+  const double over_root =
       kind.query_over_root ? std::sqrt(static_cast<double>(l.k)) : 1.0;
+  const double root = norm ? 1.0 : over_root;
+  if (norm) {
+    l.query_gain.resize(l.heads * l.k);
+    l.key_gain.resize(l.heads * l.k);
+  }
+  if (options.relative_bias) {
+    l.relative = options.relative_bias;
+    l.relative->table = options.relative_bias->table(Eigen::all, chosen);
+  }
   const Matrix values =
       kind.value_weights ? kind.value_weights(weights) : Matrix();
   for (Index s = 0; s < l.heads; ++s) {
@@ -118,6 +163,13 @@ LayerParts layer_parts(const AttentionWeights& weights,
       l.value_bias.segment(s * l.w, l.w) = h.value_bias;
     if (l.projected) l.output.middleRows(s * l.w, l.w) = h.output;
     l.biased = l.biased || (h.key * h.query_bias).squaredNorm() > 0.0;
+    if (norm) {
+      const Index q = norm->over_heads ? chosen[s] * l.k : 0;
+      const Index k = norm->over_heads ? weights.key_head(chosen[s]) * l.k : 0;
+      l.query_gain.segment(s * l.k, l.k) =
+          norm->query_gain.segment(q, l.k) / over_root;
+      l.key_gain.segment(s * l.k, l.k) = norm->key_gain.segment(k, l.k);
+    }
   }
   return l;
 }
@@ -128,6 +180,9 @@ LayerAt layer_at(const LayerParts& l, const Matrix& x) {
           l.query.rows());
   require(x.rows() > 0, "certificate: the sequence is empty");
   require(x.allFinite(), "certificate: the tokens are not all finite");
+  require(!l.options.window || x.rows() <= *l.options.window,
+          "certificate: {} tokens, a window of {} would hide some", x.rows(),
+          l.options.window.value_or(0));
   LayerAt at;
   at.x = x;
   at.q = product(as_is(x), as_is(l.query), l.threads);
@@ -139,13 +194,24 @@ LayerAt layer_at(const LayerParts& l, const Matrix& x) {
   if (!l.plain) make_features(l, at);
   const Index width = at.q.cols() / l.heads;
   const auto shift = kind_of(l.options.kind).sigmoid_shift;
-  double largest = 0.0;
+  double largest = 0.0, normed = 0.0;
+  if (at.query_norm) {
+    const double q = normed_error(*at.query_norm, x, l.query, l.query_bias);
+    const double k = normed_error(*at.key_norm, x, l.key, l.key_bias);
+    normed = q * at.k.rowwise().norm().maxCoeff() +
+             k * at.q.rowwise().norm().maxCoeff();
+  }
   for (Index h = 0; h < l.heads; ++h) {
     const auto q = at.q.middleCols(h * width, width);
     const auto k = at.k.middleCols(h * width, width);
     Matrix s = q * k.transpose();
+    if (l.relative) {
+      const Vector added = relative_scores(*l.relative, h, x.rows());
+      for (Index i = 0; i < s.rows(); ++i)
+        s.row(i) += added.segment(s.rows() - 1 - i, s.cols()).transpose();
+    }
     largest = std::max(largest, s.cwiseAbs().maxCoeff());
-    if (!at.bent.empty())
+    if (!at.bent.empty() || at.query_norm)
       largest = std::max(largest, q.rowwise().norm().maxCoeff() *
                                       k.rowwise().norm().maxCoeff());
     if (shift) {
@@ -157,7 +223,8 @@ LayerAt layer_at(const LayerParts& l, const Matrix& x) {
     }
   }
   at.allowance =
-      1e-9 + 64 * unit_roundoff * (static_cast<double>(x.cols()) + largest);
+      1e-9 + 64 * unit_roundoff * (static_cast<double>(x.cols()) + largest) +
+      64 * normed;
   return at;
 }
 

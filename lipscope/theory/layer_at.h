@@ -25,17 +25,25 @@ struct LayerParts {
   Vector value_bias;         ///< where it acts on the Jacobian; otherwise empty
   bool biased = false;       ///< whether a query bias reaches the keys
   AttentionOptions options;  ///< the kind, its scales, the positions
-  /// Dot-product attention without rotary positions: a softmax of projections
-  /// as they are. (Tied kinds have their queries for keys, and 1/√k is in the
-  /// queries where the kind has it there.)
+  /// Of q/k-norm, for the columns of query and key; 1/√k is then in the first
+  /// and not in the weights. Empty: none.
+  Vector query_gain, key_gain;
+  std::optional<RelativeBias> relative;  ///< of the chosen heads
+  /// Dot-product attention without rotary positions and q/k-norm: a softmax of
+  /// scores of projections as they are. (Tied kinds have their queries for
+  /// keys, and 1/√k is in the queries where the kind has it there.)
   bool plain = true;
+
+  bool normed_over_heads() const {
+    return options.query_key_norm && options.query_key_norm->over_heads;
+  }
 };
 
 LayerParts layer_parts(const AttentionWeights& weights,
                        const AttentionOptions& options);
 
-/// The projections of a head, turned by position, and the features made of
-/// them.
+/// The projections of a head, normed, turned by position, and the features
+/// made of them.
 struct BentHead {
   HeadFeatures<double> raw, at;
 };
@@ -55,10 +63,16 @@ struct LayerAt {
   /// Where the kind makes features of the projections, for each head.
   std::vector<BentHead> bent;
   std::optional<Rope<double>> rope;
+  std::optional<BlockNorm<double>> query_norm, key_norm;  ///< q/k-norm
   /// What rounding in q, k, v and p may do to a norm made of them: a relative
   /// allowance 1e-9 + 64 u (d + the largest logit), u = 2⁻⁵³; the logit, where
-  /// features are made, at its largest |q_i||k_j|.
+  /// features are made or normed, at its largest |q_i||k_j|. q/k-norm divides
+  /// projections by their size, which may be far below |x||W|, of which they
+  /// err by d u: there it is 64 times that for logits as well.
   double allowance = 0.0;
+
+  /// Whether queries and keys are more than their projections.
+  bool sloped() const { return rope || query_norm || !bent.empty(); }
 
   const Matrix& slope(Index h) const {
     return unshared_slope.empty() ? p[h] : unshared_slope[h];

@@ -7,11 +7,23 @@
 #include "lipscope/theory/norm_layer_bound.h"
 
 namespace lipscope {
+namespace {
+
+// the constant of a branch, with what stands between it and the residual sum
+Magnitude with_output(const LayerWeights& layer, const NormWeights& norm,
+                      Magnitude inside) {
+  if (norm.gain.size() > 0) inside = inside * norm_layer_everywhere(norm);
+  if (layer.residual_scale != 1.0) inside = inside * layer.residual_scale;
+  return inside;
+}
+
+}  // namespace
 
 std::vector<Bound> attention_bounds(const LayerWeights& layer, bool project,
                                     const ModelMapOptions& o, Index n,
                                     const TokenSet& tokens) {
-  const bool rope = layer.rope_theta.has_value();
+  const bool rope = layer.rope.has_value();
+  if (layer.query_key_norm || layer.relative_bias) return {};
   const Kind kind = o.kind.value_or(layer.kind);
   if (rope && !kind_bounds(kind).rope) return {};
   return bounds(attention_of(layer, kind), {.kind = kind,
@@ -30,17 +42,19 @@ BlockParts parts_everywhere(const LayerWeights& layer, MapName map,
   BlockParts parts{attention, 1.0, 1.0, 1.0};
   if (map == MapName::core || map == MapName::attn) return parts;
   const bool norms = layer.norm != NormPlace::none;
+  parts.attention = with_output(layer, layer.attention_output_norm, attention);
   if (norms) parts.attention_norm = norm_layer_everywhere(layer.attention_norm);
   if (map == MapName::residual) return parts;
   const MlpNorms mlp = mlp_norms(layer.mlp);
   if (!norms) {
     require(!mlp.gated, "parts: a gated MLP reads tokens of any length");
-    parts.mlp = mlp_above(mlp, 0.0);
+    parts.mlp = with_output(layer, layer.mlp_output_norm, mlp_above(mlp, 0.0));
     return parts;
   }
   const NormWeights& ahead =
       layer.pre_norm() ? layer.mlp_norm : layer.attention_norm;
-  parts.mlp = mlp_above(mlp, norm_layer_radius(ahead));
+  parts.mlp = with_output(layer, layer.mlp_output_norm,
+                          mlp_above(mlp, norm_layer_radius(ahead)));
   parts.mlp_norm = norm_layer_everywhere(layer.mlp_norm);
   return parts;
 }
@@ -56,9 +70,12 @@ std::optional<LayerBound> layer_bound_everywhere(const LayerWeights& layer,
   const std::optional<Bound> attention =
       best_bound(attention_bounds(layer, true, options, n, tokens), Norm::two);
   if (!attention || !std::isfinite(attention->value)) return std::nullopt;
+  if (map == MapName::block && layer.norm == NormPlace::none &&
+      layer.mlp.gate.size() > 0)
+    return std::nullopt;
   const BlockParts parts = parts_everywhere(layer, map, attention->value);
   return named_layer_bound(
-      map, *attention, parts, layer_bound(parts, map, layer.pre_norm()),
+      map, *attention, parts, layer_bound(parts, map, layer),
       layer.pre_norm() ? InputSet::everywhere() : attention->scope);
 }
 

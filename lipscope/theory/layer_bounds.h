@@ -13,7 +13,8 @@ namespace lipscope {
 
 /// Every bound on the attention of a layer over sequences of n of these tokens
 /// (see bounds.h), after the output projection or before it. Empty where none
-/// is proved: untied L2, and rotary positions in other kinds than dot-product.
+/// is proved: untied L2, rotary positions in other kinds than dot-product,
+/// q/k-norm and relative positions.
 std::vector<Bound> attention_bounds(const LayerWeights& layer, bool project,
                                     const ModelMapOptions& options, Index n,
                                     const TokenSet& tokens);
@@ -30,7 +31,8 @@ BlockParts parts_everywhere(const LayerWeights& layer, MapName map,
 /// the best bound on its attention, which reads `tokens`. In a pre-norm layer
 /// every input passes the norm ahead of the attention: the bound holds
 /// everywhere. Otherwise its scope is that of the attention. Nothing where the
-/// attention has no bound that is a double.
+/// attention has no bound that is a double, or a gated MLP stands behind no
+/// norm.
 std::optional<LayerBound> layer_bound_everywhere(const LayerWeights& layer,
                                                  MapName map,
                                                  const ModelMapOptions& options,

@@ -64,17 +64,22 @@ LayerCertificates::LayerCertificates(const LayerWeights& layer, MapName map,
   made_->map = map;
   made_->options = options;
   made_->layer = layer;
-  if (options.heads.size() == 1) {
+  const bool tied_by_norm =
+      layer.query_key_norm && layer.query_key_norm->over_heads;
+  if (options.heads.size() == 1 && !tied_by_norm) {
     // many heads of one layer do not keep the layer many times
-    made_->layer.attention = alone(layer.attention, options.heads[0]);
+    const Index h = options.heads[0];
+    made_->layer.attention = alone(layer.attention, h);
+    if (layer.relative_bias)
+      made_->layer.relative_bias->table = layer.relative_bias->table.col(h);
     made_->options.heads.clear();
   }
   require(map != MapName::model, "certificate: a model is no map of one layer");
   require(options.sequences == 1, "certificate: {} sequences, it takes one",
           options.sequences);
-  made_->local.emplace(
-      attention_of(made_->layer, options.kind.value_or(layer.kind)),
-      attention_options(layer, made_->project(), made_->options));
+  const ChosenAttention chosen =
+      chosen_attention(made_->layer, made_->project(), made_->options);
+  made_->local.emplace(chosen.weights, chosen.options);
   if (made_->around())
     made_->attention = layer_map<double>(layer, MapName::attn, options);
   if (map == MapName::block) {
@@ -122,21 +127,37 @@ std::optional<LayerBound> LayerCertificates::composed_at(
   const Matrix read = pre ? normed(l.attention_norm, x) : x;  // by attention
   const std::optional<Bound> attention = m.attention_at(read, which);
   if (!attention || !std::isfinite(attention->value)) return std::nullopt;
-  const Matrix mixed = x + (*m.attention)(read);
-  const bool post = l.norm == NormPlace::post;
+  // what a branch gives to the residual sum, and its constant
+  const auto output = [&](const NormWeights& norm, Matrix y, Magnitude& part) {
+    if (norm.gain.size() > 0) {
+      part = part * norm_layer_at(norm, y);
+      y = normed(norm, y);
+    }
+    if (l.residual_scale != 1.0) {
+      part = part * l.residual_scale;
+      y *= l.residual_scale;
+    }
+    return y;
+  };
   BlockParts parts{attention->value, 1.0, 1.0, 1.0};
+  const Matrix mixed = x + output(l.attention_output_norm, (*m.attention)(read),
+                                  parts.attention);
+  const bool post = l.norm == NormPlace::post;
   if (pre || post)
     parts.attention_norm = norm_layer_at(l.attention_norm, pre ? x : mixed);
   if (m.map == MapName::block) {
-    const Matrix middle = post ? normed(l.attention_norm, mixed) : mixed;
+    const Matrix middle = l.parallel ? x
+                          : post     ? normed(l.attention_norm, mixed)
+                                     : mixed;
     const Matrix fed = pre ? normed(l.mlp_norm, middle) : middle;
     parts.mlp = mlp_above(*m.norms, longest_row(fed));
+    const Matrix made = output(l.mlp_output_norm, (*m.mlp)(fed), parts.mlp);
     if (pre || post)
-      parts.mlp_norm = norm_layer_at(
-          l.mlp_norm, pre ? middle : Matrix(middle + (*m.mlp)(fed)));
+      parts.mlp_norm =
+          norm_layer_at(l.mlp_norm, pre ? middle : Matrix(middle + made));
   }
   // what rounding in the states may do to the norms made of them
-  const Magnitude value = layer_bound(parts, m.map, pre) * (1.0 + 1e-9);
+  const Magnitude value = layer_bound(parts, m.map, l) * (1.0 + 1e-9);
   LayerBound found =
       named_layer_bound(m.map, *attention, parts, value, InputSet::one());
   found.value = magnitude_of(found.bound);

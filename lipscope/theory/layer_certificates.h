@@ -21,7 +21,8 @@ namespace lipscope {
 ///   L_attn)
 ///
 /// with y = x + attn(x) and L_norm(x) = max|γ|/√(σ² + ε), 1 in a model without
-/// norms; block: the same once more with the MLP.
+/// norms; block: the same once more with the MLP. A norm between attention or
+/// MLP and the residual sum is one more factor, at what it reads.
 class LayerCertificates {
  public:
   LayerCertificates(const LayerWeights& layer, MapName map,

@@ -89,7 +89,8 @@ double value_path_above(const LayerParts& layer, const SplitWeights& split,
 /// matrix of the w_ij^h, G that of the (v_j^h − c_i^h)W_O^h and D =
 /// diag(P'^h_ij). For S ⪰ 0, λ(S) ≤ ‖S²‖_F^{1/2}. Where slopes are identities
 /// Γ is the same for all j; otherwise it is made for every pair, of the rows
-/// q_iS_j^{K}ᵀ and the Gram matrix of W_K.
+/// q_iS_j^{K}ᵀ and the Gram matrix of W_K. (q/k-norm over heads: rows y of one
+/// head become y − (y·û)û ahead of W_K, see token_slopes.h.)
 Matrix key_path_norms_above(const LayerParts& layer, const SplitWeights& split,
                             const LayerAt& at, const Matrix& means);
 
@@ -97,7 +98,9 @@ Matrix key_path_norms_above(const LayerParts& layer, const SplitWeights& split,
 ///
 /// Each S_i^{Q,h}C_i^h is cut into QᵀB with a few rows in Q and B, and a rest;
 /// the former is the same problem as for keys in rank·H dimensions, the rest is
-/// at most min(Σ_h‖W_Q^h‖‖rest_h‖‖W_O^h‖, ‖W_Q‖ max_h‖rest_h‖ ‖W_O‖).
+/// at most min(Σ_h‖W_Q^h‖‖rest_h‖‖W_O^h‖, ‖W_Q‖ max_h‖rest_h‖ ‖W_O‖). With
+/// q/k-norm over heads y ↦ y − (y·û)û, a contraction, stands between W_Q and
+/// these: rows of Q become y − (y·û)û, and ‖W_Q‖ is in place of the ‖W_Q^h‖.
 Vector query_path_norms_above(const LayerParts& layer,
                               const SplitWeights& split, const LayerAt& at);
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -118,10 +119,14 @@ class KeyRows {
         at_(at),
         means_(means),
         own_(head_grams(split.output, at.v, layer.heads).transpose()),
-        sizes_(at.v.rowwise().norm()) {}
+        sizes_(at.v.rowwise().norm()) {
+    if (layer.normed_over_heads())
+      shared_ = direction_through(split.key,
+                                  shared_direction(layer, at, Feature::key));
+  }
 
   // whether w_ij depends on j
-  bool pulls_by_key() const { return at_.rope || !at_.bent.empty(); }
+  bool pulls_by_key() const { return at_.sloped(); }
 
   // rows [begin, begin + rows) of the norms
   void make(Index begin, Index rows, Matrix& norms) const {
@@ -208,10 +213,14 @@ class KeyRows {
 
   PullGrams pull_grams(Index i) const {
     const Matrix q = query_at_keys(l_, at_, i);
-    PullGrams out{head_grams(split_.key, q, l_.heads).transpose(),
-                  Vector(q.rows())};
-    for (Index j = 0; j < q.rows(); ++j)
-      out.errors[j] = head_gram_error(split_.key, l_.k, q.row(j).squaredNorm());
+    Matrix grams = head_grams(split_.key, q, l_.heads);
+    if (shared_) remove_direction(*shared_, 0, q, l_.heads, 1, grams);
+    PullGrams out{grams.transpose(), Vector(q.rows())};
+    for (Index j = 0; j < q.rows(); ++j) {
+      const double size2 = q.row(j).squaredNorm();
+      out.errors[j] = shared_ ? removed_gram_error(split_.key, size2)
+                              : head_gram_error(split_.key, l_.k, size2);
+    }
     return out;
   }
 
@@ -240,6 +249,7 @@ class KeyRows {
   const Matrix& means_;
   Matrix own_;    // u_j^a·u_j^b for all j as rows (a, b)
   Vector sizes_;  // |v_j|
+  std::optional<SharedDirection> shared_;  // where q/k-norm is over heads
 };
 
 }  // namespace

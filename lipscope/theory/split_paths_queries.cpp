@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -167,20 +168,18 @@ void covariances(const LayerParts& l, const LayerAt& at, const Moved& m,
 }
 
 // C_i^h, at the beginning of `row`, to S_i^{Q,h}C_i^h and as many mixtures of
-// its rows after it; ‖S_i^{Q,h}‖_F
+// its rows after it; the size of S_i^{Q,h}
 double through_slope(const LayerParts& l, const LayerAt& at, Index h, Index i,
                      const Matrix& mix, double* row) {
   const Index width = at.k.cols() / l.heads, lanes = in_lanes(l.w);
   Eigen::Map<Matrix> before(row, width, lanes);
-  Matrix y(l.w + width, width);
-  y.topRows(l.w) = before.leftCols(l.w).transpose();
-  y.bottomRows(width).setIdentity();
-  const Matrix back = back_through_kind(l, at, h, Feature::query, y, i);
+  const Matrix y = before.leftCols(l.w).transpose();
+  const Matrix back = to_projections(l, at, h, Feature::query, y, i);
   Eigen::Map<Matrix> after(row, l.k + rank, lanes);
   after.setZero();
-  after.topLeftCorner(l.k, l.w) = back.topRows(l.w).transpose();
+  after.topLeftCorner(l.k, l.w) = back.transpose();
   after.bottomRows(rank).noalias() = mix.lazyProduct(after.topRows(l.k));
-  return back.bottomRows(width).norm();
+  return slope_size(l, at, h, Feature::query, i);
 }
 
 }  // namespace
@@ -196,6 +195,10 @@ Vector query_path_norms_above(const LayerParts& l, const SplitWeights& split,
   constexpr Index tile = 32;
   const Index tiles = (n + tile - 1) / tile, width = at.k.cols() / H;
   const Matrix mix = gaussian(r, k, Rng(7));
+  std::optional<SharedDirection> shared;  // where q/k-norm is over heads
+  if (l.normed_over_heads())
+    shared =
+        direction_through(split.query, shared_direction(l, at, Feature::query));
   Matrix left(n * r, H * k), right(n * r, H * w);
   Vector rest_sum = Vector::Zero(n), rest_most = Vector::Zero(n);
   parallel_for(tiles, l.threads, [&](Index t) {
@@ -209,35 +212,36 @@ Vector query_path_norms_above(const LayerParts& l, const SplitWeights& split,
         const Index i = begin + s;
         double* row = c.row(s).data();
         const double slope =
-            at.bent.empty() ? 1.0 : through_slope(l, at, h, i, mix, row);
+            at.sloped() ? through_slope(l, at, h, i, mix, row) : 1.0;
         const double rest = cut(row) + rounding * slope * m.sizes[h];
         left.block(i * r, h * k, r, k) = cut.q;
         right.block(i * r, h * w, r, w) = cut.b.leftCols(w);
-        rest_sum[i] += split.head_query[h] * rest * split.head_output[h];
+        const double query = shared ? split.norm_query : split.head_query[h];
+        rest_sum[i] += query * rest * split.head_output[h];
         rest_most[i] = std::max(rest_most[i], rest);
       }
     }
   });
-  turn_queries_back(l, at, r, left);
   Vector norms(n);
   parallel_for(tiles, l.threads, [&](Index t) {
     const Index begin = t * tile, rows = std::min(tile, n - begin);
     const Matrix lefts = left.middleRows(begin * r, rows * r);
     const Matrix rights = right.middleRows(begin * r, rows * r);
-    const Matrix left_grams = head_grams(split.query, lefts, H, r);
+    Matrix left_grams = head_grams(split.query, lefts, H, r);
+    if (shared) remove_direction(*shared, begin, lefts, H, r, left_grams);
     const Matrix right_grams = head_grams(split.output, rights, H, r);
-    const auto gram_at = [&](const Matrix& grams, const Gram& weights,
-                             const Matrix& x, Index columns, Index i) {
+    const auto gram_at = [&](const Matrix& grams, double error, Index i) {
       const Eigen::Map<const Matrix> g(grams.row(i).data(), H * r, H * r);
-      return Gram{g,
-                  head_gram_error(weights, columns,
-                                  x.middleRows(i * r, r).squaredNorm()),
-                  g.norm()};
+      return Gram{g, error, g.norm()};
     };
     for (Index i = 0; i < rows; ++i) {
-      const double cut_norm = std::sqrt(
-          product_eigenvalue(gram_at(left_grams, split.query, lefts, k, i),
-                             gram_at(right_grams, split.output, rights, w, i)));
+      const double left2 = lefts.middleRows(i * r, r).squaredNorm();
+      const double right2 = rights.middleRows(i * r, r).squaredNorm();
+      const double left_error = shared ? removed_gram_error(split.query, left2)
+                                       : head_gram_error(split.query, k, left2);
+      const double cut_norm = std::sqrt(product_eigenvalue(
+          gram_at(left_grams, left_error, i),
+          gram_at(right_grams, head_gram_error(split.output, w, right2), i)));
       norms[begin + i] = well_above(
           cut_norm + std::min(rest_sum[begin + i], split.norm_query *
                                                        rest_most[begin + i] *

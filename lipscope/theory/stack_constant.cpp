@@ -171,9 +171,10 @@ StackConstant stack_constant(const Stack& stack, std::optional<double> radius) {
           stack.context);
   for (const LayerWeights& layer : stack.layers)
     require(layer.mask == Mask::causal && kind_of(layer.kind).shares() &&
-                !layer.rope_theta && layer.mlp.gate.size() == 0,
-            "stack_constant: no causal mask, {} attention, rotary positions or "
-            "a gated MLP",
+                layer.plain_scores() && layer.plain_form() &&
+                layer.mlp.gate.size() == 0,
+            "stack_constant: no causal mask, {} attention, rotary positions, a "
+            "gated MLP, or another form of layer",
             name_of(layer.kind));
   return Product(stack, radius).run();
 }

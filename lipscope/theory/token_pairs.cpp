@@ -269,10 +269,9 @@ Matrix query_parts(const LayerParts& l, const LayerAt& at,
                        at.slope(h).row(i).transpose().asDiagonal() *
                        at.k.middleCols(h * width, width);
       out.block(i * w, h * l.k, w, l.k) =
-          back_through_kind(l, at, h, Feature::query, c, i);
+          to_projections(l, at, h, Feature::query, c, i);
     }
   });
-  turn_queries_back(l, at, w, out);
   return out;
 }
 
@@ -287,6 +286,14 @@ Matrix norms_with_slopes(const LayerParts& l, const LayerAt& at) {
                             : l.output;
   const Matrix centre = centres(l, at), queries = query_parts(l, at, centre);
   const bool bent_values = !kind_of(l.options.kind).values_as_they_are;
+  // û of q/k-norm over heads, and W û
+  const Matrix key_shared = shared_direction(l, at, Feature::key);
+  const Matrix query_shared = shared_direction(l, at, Feature::query);
+  Matrix through_key, through_query;
+  if (l.normed_over_heads()) {
+    through_key = key_shared * l.key.transpose();
+    through_query = query_shared * l.query.transpose();
+  }
   Matrix norms = Matrix::Zero(n, n);
   parallel_for(n, l.threads, [&](Index i) {
     const Matrix pulled = query_at_keys(l, at, i);
@@ -297,18 +304,24 @@ Matrix norms_with_slopes(const LayerParts& l, const LayerAt& at) {
         const Matrix value = l.value.middleCols(h * w, w);
         if (bent_values)
           of_head.noalias() = at.p[h](i, j) * value *
-                              back_through_kind(l, at, h, Feature::value,
-                                                Matrix::Identity(w, w), j)
+                              to_projections(l, at, h, Feature::value,
+                                             Matrix::Identity(w, w), j)
                                   .transpose();
         else
           of_head = at.p[h](i, j) * value;
-        const Vector pull = l.key.middleCols(h * k, k) *
-                            pulled.row(j).segment(h * k, k).transpose();
+        const auto y = pulled.row(j).segment(h * k, k);
+        Vector pull = l.key.middleCols(h * k, k) * y.transpose();
+        if (key_shared.size() > 0)
+          pull -= y.dot(key_shared.row(j).segment(h * k, k)) *
+                  through_key.row(j).transpose();
         of_head.noalias() += at.slope(h)(i, j) * pull *
                              (at.v.row(j) - centre.row(i)).segment(h * w, w);
-        if (i == j)
-          of_head.noalias() += l.query.middleCols(h * k, k) *
-                               queries.block(i * w, h * k, w, k).transpose();
+        if (i != j) continue;
+        const Matrix own = queries.block(i * w, h * k, w, k).transpose();
+        of_head.noalias() += l.query.middleCols(h * k, k) * own;
+        if (query_shared.size() > 0)
+          of_head.noalias() -= through_query.row(i).transpose() *
+                               (query_shared.row(i).segment(h * k, k) * own);
       }
       norms(i, j) =
           weight_norm_above(l.projected ? Matrix(part * output) : part);

@@ -11,7 +11,7 @@ namespace lipscope {
 ///   J_ij = Σ_h [P^h_ij W_V^h S_j^{V,h} + P'^h_ij w_ij^hᵀ(v_j^h − c_i^h)
 ///               + δ_ij W_Q^h S_i^{Q,h}C_i^h] W_O^h
 ///
-/// (see split_paths.h). One dot-product head without rotary positions: with FFᵀ
+/// (see split_paths.h). One dot-product head without slopes: with FFᵀ
 /// ⪰ W_OW_Oᵀ in place of W_O a part J_ij has w columns; off the diagonal its
 /// Gram matrix is that of W_V with a change of rank two, and within a percent;
 /// on it λ(G) ≤ ‖G⁴‖_F^{1/4}. Otherwise each J_ij is formed.

@@ -6,6 +6,7 @@
 
 #include "lipscope/attention/kinds.h"
 #include "lipscope/core/parallel.h"
+#include "lipscope/core/rounding.h"
 #include "lipscope/theory/magnitude.h"
 #include "lipscope/theory/norms.h"
 
@@ -24,26 +25,19 @@ HeadFeatures<double> repeated(const HeadFeatures<double>& f, Index token,
           .v = f.v.row(token).replicate(rows, 1)};
 }
 
-// σ of token_slopes.h for one feature of a head, the largest of all tokens
-double largest_slope(const LayerParts& l, const LayerAt& at, Index h,
-                     Feature which) {
-  const Matrix& raw = part_of(at.bent[h].raw, which);
-  const Matrix& made = part_of(at.bent[h].at, which);
-  const Matrix all = Matrix::Identity(made.cols(), made.cols());
-  double most = 0.0;
-  for (Index i = 0; i < raw.rows(); ++i) {
-    most = std::max(most, back_through_kind(l, at, h, which, all, i).norm());
-    if (made.cols() == 1 && raw(i, 0) != 0.0)
-      most = std::max(most, std::abs(made(i, 0) / raw(i, 0)));
-  }
-  return most;
+const std::optional<BlockNorm<double>>& norm_of(const LayerAt& at,
+                                                Feature which) {
+  static const std::optional<BlockNorm<double>> none;
+  return which == Feature::query ? at.query_norm
+         : which == Feature::key ? at.key_norm
+                                 : none;
 }
 
-}  // namespace
-
+// y ↦ ySᵀ with S that of the kind alone: row i at token i, or all of them at
+// one given token
 Matrix back_through_kind(const LayerParts& l, const LayerAt& at, Index h,
                          Feature which, const Matrix& y,
-                         std::optional<Index> token) {
+                         std::optional<Index> token = {}) {
   if (at.bent.empty()) return y;
   const BentHead& head = at.bent[h];
   const KindFeatures<double>& features = kind_of(l.options.kind).f64;
@@ -58,20 +52,56 @@ Matrix back_through_kind(const LayerParts& l, const LayerAt& at, Index h,
   return std::move(part_of(back, which));
 }
 
-void turn_queries_back(const LayerParts& l, const LayerAt& at, Index each,
-                       Matrix& y) {
-  if (!at.rope) return;
-  const Index n = at.x.rows(), k = l.k;
-  parallel_for(l.heads, l.threads, [&](Index h) {
-    HeadFeatures<double> rows{.q = Matrix(n, k), .k = Matrix::Zero(n, k)};
-    for (Index s = 0; s < each; ++s) {
-      for (Index i = 0; i < n; ++i)
-        rows.q.row(i) = y.row(i * each + s).segment(h * k, k);
-      at.rope->unrotate(rows);
-      for (Index i = 0; i < n; ++i)
-        y.row(i * each + s).segment(h * k, k) = rows.q.row(i);
-    }
-  });
+// the same with S that of q/k-norm, in place
+template <class Rows>
+void back_through_norm(const LayerParts& l, const BlockNorm<double>& norm,
+                       Index h, Index token, Rows&& y) {
+  const bool over_heads = l.normed_over_heads();
+  y *= (norm.shrink()(token, over_heads ? 0 : h) *
+        norm.gain().segment(h * l.k, l.k))
+           .asDiagonal();
+  if (over_heads) return;  // the rest is of all heads
+  const auto u = norm.direction().row(token).segment(h * l.k, l.k);
+  y -= (y * u.transpose()).eval() * u / static_cast<double>(l.k);
+}
+
+// σ of token_slopes.h, the largest of all tokens
+double largest_slope(const LayerParts& l, const LayerAt& at, Index h,
+                     Feature which) {
+  if (which == Feature::value && at.bent.empty()) return 0.0;
+  double most = 0.0;
+  for (Index i = 0; i < at.x.rows(); ++i)
+    most = std::max(most, slope_size(l, at, h, which, i));
+  return most;
+}
+
+}  // namespace
+
+Matrix to_projections(const LayerParts& l, const LayerAt& at, Index h,
+                      Feature which, const Matrix& y, Index token) {
+  Matrix back = back_through_kind(l, at, h, which, y, token);
+  if (which == Feature::value) return back;
+  if (at.rope) at.rope->unrotate_at(token, back);
+  if (const auto& norm = norm_of(at, which))
+    back_through_norm(l, *norm, h, token, back);
+  return back;
+}
+
+double slope_size(const LayerParts& l, const LayerAt& at, Index h,
+                  Feature which, Index token) {
+  double size = 1.0;
+  if (!at.bent.empty()) {
+    const Matrix& raw = part_of(at.bent[h].raw, which);
+    const Matrix& made = part_of(at.bent[h].at, which);
+    const Matrix all = Matrix::Identity(made.cols(), made.cols());
+    size = back_through_kind(l, at, h, which, all, token).norm();
+    if (made.cols() == 1 && raw(token, 0) != 0.0)
+      size = std::max(size, std::abs(made(token, 0) / raw(token, 0)));
+  }
+  if (const auto& norm = norm_of(at, which))
+    size *= norm->shrink()(token, l.normed_over_heads() ? 0 : h) *
+            norm->gain().segment(h * l.k, l.k).cwiseAbs().maxCoeff();
+  return size;
 }
 
 Matrix query_at_keys(const LayerParts& l, const LayerAt& at, Index i) {
@@ -83,9 +113,18 @@ Matrix query_at_keys(const LayerParts& l, const LayerAt& at, Index i) {
         l, at, h, Feature::key,
         at.q.row(i).segment(h * width, width).replicate(n, 1));
     if (at.rope) at.rope->unrotate(rows);
+    if (at.key_norm)
+      for (Index j = 0; j < n; ++j)
+        back_through_norm(l, *at.key_norm, h, j, rows.k.row(j));
     out.middleCols(h * l.k, l.k) = rows.k;
   }
   return out;
+}
+
+Matrix shared_direction(const LayerParts& l, const LayerAt& at, Feature which) {
+  if (!l.normed_over_heads()) return {};
+  return norm_of(at, which)->direction() /
+         std::sqrt(static_cast<double>(l.heads * l.k));
 }
 
 Matrix value_slopes_above(const LayerParts& l, const LayerAt& at) {
@@ -94,39 +133,45 @@ Matrix value_slopes_above(const LayerParts& l, const LayerAt& at) {
   if (kind_of(l.options.kind).values_as_they_are) return out;
   parallel_for(n, l.threads, [&](Index i) {
     for (Index h = 0; h < l.heads; ++h)
-      out(i, h) = weight_norm_above(back_through_kind(
+      out(i, h) = weight_norm_above(to_projections(
           l, at, h, Feature::value, Matrix::Identity(l.w, l.w), i));
   });
   return out;
 }
 
 double slope_rounding(const LayerParts& l, const LayerAt& at) {
-  if (at.bent.empty()) return 0.0;
+  if (at.bent.empty() && !at.query_norm) return 0.0;
+  const bool over_heads = l.normed_over_heads();
+  const Index width = at.q.cols() / l.heads;
   Vector sums(l.heads);
   parallel_for(l.heads, l.threads, [&](Index h) {
-    const auto longest = [](const Matrix& m) {
-      return m.rowwise().norm().maxCoeff();
+    const auto longest = [&](const Matrix& m, Index columns) {
+      return m.middleCols(h * columns, columns).rowwise().norm().maxCoeff();
     };
     const auto moved = [&](Feature which, double size) {
       return largest_slope(l, at, h, which) * size;
     };
     const auto size_of = [&](const Matrix& weights) {
-      return weights.middleCols(h * l.k, l.k).norm();
+      return over_heads ? weights.norm()
+                        : weights.middleCols(h * l.k, l.k).norm();
     };
-    const HeadFeatures<double>& f = at.bent[h].at;
-    const double largest =
-        kind_of(l.options.kind).values_as_they_are
-            ? std::max(longest(f.v), longest(at.x) * l.value_size[h])
-            : longest(f.v);
+    double largest = longest(at.v, l.w);
+    if (kind_of(l.options.kind).values_as_they_are)
+      largest =
+          std::max(largest, at.x.rowwise().norm().maxCoeff() * l.value_size[h]);
     const double v = 2 * largest;
-    sums[h] = moved(Feature::value, l.value_size[h]) +
-              moved(Feature::key, size_of(l.key)) * longest(f.q) * v +
-              moved(Feature::query, size_of(l.query)) * longest(f.k) * v;
+    sums[h] =
+        moved(Feature::value, l.value_size[h]) +
+        moved(Feature::key, size_of(l.key)) * longest(at.q, width) * v +
+        moved(Feature::query, size_of(l.query)) * longest(at.k, width) * v;
   });
   const double n = static_cast<double>(at.x.rows());
   const double output =
       l.projected ? l.output.norm() : std::sqrt(double(l.heads * l.w));
-  return well_above(1e-13 * n * std::sqrt(n) * output * sums.sum());
+  double unit = 1e-13;
+  if (over_heads)
+    unit += 4 * unit_roundoff * static_cast<double>(l.heads * l.k);
+  return well_above(unit * n * std::sqrt(n) * output * sums.sum());
 }
 
 }  // namespace lipscope

@@ -73,9 +73,9 @@ AttentionOptions options_on(const Measure& m, AttentionOptions o) {
   require(kind_of(o.kind).shares(),
           "measure: {} weights are not shares; there is no map of measures",
           name_of(o.kind));
-  require(!o.rope_theta,
-          "measure: rotary positions tie tokens to places; there is no map of "
-          "measures");
+  require(o.plain_scores(),
+          "measure: rotary positions, q/k-norm and relative positions make no "
+          "map of measures");
   require(o.sequences == 1, "measure: {} sequences, it takes one", o.sequences);
   o.mask = m.masked() ? Mask::causal : Mask::none;
   o.log_mass = m.mass.array().log();

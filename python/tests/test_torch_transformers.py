@@ -289,7 +289,7 @@ def test_models_that_the_kernels_do_not_know_are_measured_by_autograd():
     model.model.layers[0].mlp = torch.nn.Sequential(model.model.layers[0].mlp, Twice())
     assert "layers.0.mlp.1 is a" in why(model)
     assert why(make("bert").double()).endswith("is torch.float64")
-    config = transformers.LlamaConfig(**GROUPED, rope_parameters={"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4})
+    config = transformers.LlamaConfig(**GROUPED, rope_parameters={"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4})
     assert "rope" in why(transformers.LlamaForCausalLM(config).eval())
 
 

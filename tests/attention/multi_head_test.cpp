@@ -271,7 +271,7 @@ TEST(MultiHeadAttention, RotatedScoresDependOnDistancesInTheSequence) {
   plane.query_bias = plane.key_bias = Vector::Unit(2, 0);
   plane.value = Matrix::Identity(2, 2);
   const Matrix y = MultiHeadAttention<double>(
-      plane, {.rope_theta = 7.0})(Matrix::Identity(2, 2));
+      plane, {.rope = Rotary{.theta = 7.0}})(Matrix::Identity(2, 2));
   const double near = std::exp(1 / std::sqrt(2.0));
   const double far = std::exp(std::cos(1.0) / std::sqrt(2.0));
   EXPECT_NEAR(y(0, 0), near / (near + far), 1e-15);
@@ -366,18 +366,19 @@ TEST(MultiHeadAttention, RefusesWhatDoesNotFit) {
   refuses([](AttentionWeights& w) { w.key_bias = Vector::Constant(12, NAN); });
   refuses([](AttentionWeights& w) { w.key_heads = 1; });
   refuses([](AttentionWeights& w) { w.key_heads = 4; });
-  EXPECT_THROW(MultiHeadAttention<double>(good, {.rope_theta = -1.0}),
-               std::invalid_argument);
+  EXPECT_THROW(
+      MultiHeadAttention<double>(good, {.rope = Rotary{.theta = -1.0}}),
+      std::invalid_argument);
   AttentionWeights odd = good;
   odd.heads = 4;
-  EXPECT_THROW(MultiHeadAttention<double>(odd, {.rope_theta = 1e4}),
+  EXPECT_THROW(MultiHeadAttention<double>(odd, {.rope = Rotary{.theta = 1e4}}),
                std::invalid_argument);
   AttentionWeights tied = good;
   tied.key.resize(0, 0);
   EXPECT_NO_THROW(MultiHeadAttention<double>(tied, {.kind = Kind::l2}));
-  EXPECT_THROW(
-      MultiHeadAttention<double>(tied, {.kind = Kind::l2, .rope_theta = 1e4}),
-      std::invalid_argument);
+  EXPECT_THROW(MultiHeadAttention<double>(
+                   tied, {.kind = Kind::l2, .rope = Rotary{.theta = 1e4}}),
+               std::invalid_argument);
   EXPECT_THROW(MultiHeadAttention<double>(good, {.kind = Kind::l2}),
                std::invalid_argument);
   EXPECT_THROW(MultiHeadAttention<double>(good, {.heads = {2}}),

@@ -133,7 +133,7 @@ Case made(std::shared_ptr<AttentionProblem> p, std::string what, Matrix x,
 std::string described(const AttentionProblem& p, const Matrix& x) {
   return fmt::format(
       "{}{} mask {} n {} d {} heads {}{}{}", name_of(p.options.kind),
-      p.options.rope_theta ? " rotary" : "", name_of(p.options.mask), x.rows(),
+      p.options.rope ? " rotary" : "", name_of(p.options.mask), x.rows(),
       x.cols(), p.weights.heads, p.weights.query_bias.size() ? " biased" : "",
       p.options.project ? " projected" : "");
 }
@@ -167,7 +167,7 @@ Case attention_case(Dice dice) {
                 .mask = dice.chance(0.5) ? Mask::none : Mask::causal,
                 .project = dice.chance(0.75),
                 .threads = 1};
-  if (rotary) p->options.rope_theta = dice.log_uniform(2.0, 1e4);
+  if (rotary) p->options.rope = Rotary{.theta = dice.log_uniform(2.0, 1e4)};
   if (kind == Kind::cosine)
     p->options.cosine = {.tau = dice.log_uniform(0.1, 10.0),
                          .nu = dice.log_uniform(0.1, 10.0),
@@ -218,7 +218,7 @@ Case normed_case(Dice dice) {
                 .mask = dice.chance(0.5) ? Mask::none : Mask::causal,
                 .project = dice.chance(0.75),
                 .threads = 1};
-  if (rotary) p->options.rope_theta = dice.log_uniform(2.0, 1e4);
+  if (rotary) p->options.rope = Rotary{.theta = dice.log_uniform(2.0, 1e4)};
   NormWeights norm = draw_norm(d, dice);
   // logits of at most about 10⁶ here as well
   const double R = norm_layer_radius(norm);

@@ -71,7 +71,7 @@ Case layer_case(Dice dice) {
   constexpr NormPlace places[] = {NormPlace::pre, NormPlace::post,
                                   NormPlace::none};
   layer.norm = places[dice.pick(3)];
-  if (rotary) layer.rope_theta = dice.log_uniform(2.0, 1e4);
+  if (rotary) layer.rope = Rotary{.theta = dice.log_uniform(2.0, 1e4)};
   const bool normed = layer.norm != NormPlace::none;
   if (normed) {
     layer.attention_norm = draw_norm(d, dice);

@@ -55,7 +55,7 @@ TEST(ModelConfig, HasTheDefaultsOfTransformersWhereNothingIsSaid) {
   EXPECT_EQ(llama.vocabulary, 32000);
   EXPECT_EQ(llama.positions, 2048);
   EXPECT_EQ(llama.epsilon, 1e-6);
-  EXPECT_EQ(llama.rope_theta, 10'000.0);
+  EXPECT_TRUE(llama.rope == Rotary());
   EXPECT_EQ(llama.activation, Activation::silu);
   EXPECT_FALSE(llama.tied_embeddings);
   EXPECT_FALSE(llama.attention_bias);
@@ -77,7 +77,7 @@ TEST(ModelConfig, ReadsWhatIsSaid) {
     EXPECT_EQ(read.positions, c.positions);
     EXPECT_EQ(read.epsilon, c.epsilon);
     EXPECT_EQ(read.activation, c.activation);
-    EXPECT_EQ(read.rope_theta, c.rope_theta);
+    EXPECT_TRUE(read.rope == c.rope);
     EXPECT_EQ(read.tied_embeddings, c.tied_embeddings);
     EXPECT_EQ(read.attention_bias, c.attention_bias);
   }
@@ -100,28 +100,59 @@ TEST(ModelConfig, ReadsWhatIsSaid) {
   EXPECT_EQ(parse({{"model_type", "llama"},
                    {"rope_parameters",
                     {{"rope_type", "default"}, {"rope_theta", 5e5}}}})
-                .rope_theta,
+                .rope->theta,
             5e5);
   EXPECT_EQ(parse({{"model_type", "bert"}, {"hidden_act", "relu"}}).activation,
             Activation::relu);
 }
 
 TEST(ModelConfig, RefusesByNameWhatIsNotDone) {
-  const json rope{{"rope_type", "llama3"}, {"factor", 8.0}};
+  const json yarn{{"rope_type", "yarn"}, {"factor", 8.0}};
   const std::vector<std::pair<json, std::string>> cases = {
-      {{{"model_type", "mistral"}}, "mistral"},
+      {{{"model_type", "gemma2"}}, "gemma2"},
       {{{"model_type", "t5"}}, "t5"},
       {{{"architectures", {"GPT2LMHeadModel"}}}, "model_type"},
-      {{{"model_type", "llama"}, {"rope_scaling", rope}}, "rope_scaling"},
+      {{{"model_type", "llama"}, {"rope_scaling", yarn}}, "yarn"},
+      {{{"model_type", "llama"}, {"rope_scaling", {{"rope_type", "linear"}}}},
+       "factor"},
       {{{"model_type", "llama"},
-        {"rope_scaling", {{"type", "linear"}, {"factor", 2.0}}}},
-       "rotary"},
-      {{{"model_type", "llama"}, {"rope_parameters", rope}}, "rope_parameters"},
+        {"rope_scaling",
+         {{"rope_type", "linear"}, {"factor", 2.0}, {"beta_fast", 1}}}},
+       "beta_fast"},
+      {{{"model_type", "llama"},
+        {"rope_scaling", {{"rope_type", "llama3"}, {"factor", 2.0}}}},
+       "low_freq_factor"},
+      {{{"model_type", "llama"}, {"rope_parameters", yarn}}, "rope_parameters"},
+      {{{"model_type", "llama"},
+        {"rope_scaling", {{"rope_type", "default"}}},
+        {"rope_parameters", yarn}},
+       "rope_parameters"},
       {{{"model_type", "llama"}, {"partial_rotary_factor", 0.5}}, "partial"},
+      {{{"model_type", "gpt_neox"}, {"rotary_pct", 1.5}}, "rotary_pct"},
+      {{{"model_type", "mistral"}, {"sliding_window", 0}}, "sliding_window"},
+      {{{"model_type", "phi"}, {"qk_layernorm", true}}, "q/k-norm"},
+      {{{"model_type", "olmo"}, {"clip_qkv", 8.0}}, "clip_qkv"},
+      {{{"model_type", "opt"}, {"word_embed_proj_dim", 512}},
+       "word_embed_proj_dim"},
+      {{{"model_type", "albert"}, {"inner_group_num", 2}}, "inner_group_num"},
+      {{{"model_type", "mpnet"}, {"relative_attention_num_buckets", 16}},
+       "relative_attention_num_buckets"},
+      {{{"model_type", "gemma3_text"}, {"attn_logit_softcapping", 50.0}},
+       "attn_logit_softcapping"},
+      {{{"model_type", "gemma3_text"}, {"use_bidirectional_attention", true}},
+       "use_bidirectional_attention"},
+      {{{"model_type", "gptj"}, {"rotary_dim", nullptr}}, "rotary_dim"},
+      {{{"model_type", "gptj"}, {"rotary_dim", 3}}, "odd"},
+      {{{"model_type", "gptj"}, {"tie_word_embeddings", true}},
+       "tie_word_embeddings"},
+      {{{"model_type", "smollm3"}, {"no_rope_layers", {1, 0}}},
+       "no_rope_layers"},
       {{{"model_type", "llama"}, {"sliding_window", 4096}}, "sliding"},
       {{{"model_type", "llama"}, {"num_local_experts", 8}}, "experts"},
       {{{"model_type", "llama"},
         {"layer_types", {"full_attention", "sliding_attention"}}},
+       "layer_types"},
+      {{{"model_type", "mistral"}, {"layer_types", {"chunked_attention"}}},
        "layer_types"},
       {{{"model_type", "llama"}, {"quantization_config", {{"bits", 4}}}},
        "quantisation"},
@@ -130,7 +161,6 @@ TEST(ModelConfig, RefusesByNameWhatIsNotDone) {
       {{{"model_type", "gpt2"}, {"scale_attn_by_inverse_layer_idx", true}},
        "layer"},
       {{{"model_type", "gpt2"}, {"activation_function", "mish"}}, "mish"},
-      {{{"model_type", "bert"}, {"is_decoder", true}}, "decoder"},
       {{{"model_type", "bert"}, {"pruned_heads", {{"0", {1, 2}}}}}, "pruned"},
       {{{"model_type", "bert"}, {"position_embedding_type", "relative_key"}},
        "relative_key"}};

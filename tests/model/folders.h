@@ -38,8 +38,8 @@ inline ModelConfig small_config(Architecture architecture) {
   if (architecture == Architecture::llama) {
     c.heads = 4;  // wider together than the model, and grouped
     c.key_heads = 2;
-    c.rope_theta = 50.0;
-    c.attention_bias = true;
+    c.rope = Rotary{.theta = 50.0};
+    c.attention_bias = c.output_bias = true;
     c.mlp_bias = true;
   }
   return c;
@@ -73,7 +73,7 @@ inline std::string config_json(const ModelConfig& c) {
     j["rms_norm_eps"] = c.epsilon;
     j["num_key_value_heads"] = c.key_heads;
     j["head_dim"] = c.head_width;
-    j["rope_theta"] = *c.rope_theta;
+    j["rope_theta"] = c.rope->theta;
     j["attention_bias"] = c.attention_bias;
     j["mlp_bias"] = c.mlp_bias;
   }

@@ -87,7 +87,7 @@ TEST_P(EveryArchitecture, HasTheDerivativeAndTheAdjointOfEveryMap) {
   for (const MapName name : {MapName::core, MapName::attn, MapName::residual,
                              MapName::block, MapName::model})
     for (const Kind kind : {Kind::dot, Kind::l2, Kind::sigmoid}) {
-      if (kind == Kind::l2 && config.rope_theta) continue;
+      if (kind == Kind::l2 && config.rope) continue;
       const MapPtr<double> f = map<double>(name, {.kind = kind});
       const Matrix x = point(name);
       const DerivativeCheck check = check_derivative(*f, x, Rng(1));
@@ -177,7 +177,7 @@ TEST_P(EveryArchitecture, TreatsStackedSequencesOneByOne) {
 TEST_P(EveryArchitecture, PutsTrueL2AttentionOnTheSameWeights) {
   const LayerWeights layer = load_layer(*model, 1, MapName::attn);
   const ModelMapOptions options{.kind = Kind::l2};
-  if (config.rope_theta) {
+  if (config.rope) {
     EXPECT_THROW(layer_map<double>(layer, MapName::attn, options),
                  std::invalid_argument);
     return;

@@ -57,8 +57,8 @@ struct Reference {
   // one feature of a head, turned to its place if there are rotary positions
   double turned(const Matrix& z, Index row, Index head, Index i) const {
     const Index k = c.head_width, half = k / 2, base = head * k;
-    if (!c.rope_theta) return z(row, base + i);
-    const double angle = row * std::pow(*c.rope_theta, -2.0 * (i % half) / k);
+    if (!c.rope) return z(row, base + i);
+    const double angle = row * std::pow(c.rope->theta, -2.0 * (i % half) / k);
     return i < half ? z(row, base + i) * std::cos(angle) -
                           z(row, base + i + half) * std::sin(angle)
                     : z(row, base + i) * std::cos(angle) +

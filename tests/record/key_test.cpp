@@ -167,7 +167,7 @@ TEST(Fingerprint, OfAModelHasWhatChangesItsNumbers) {
   EXPECT_TRUE(differs([](ModelConfig& c) { c.heads = 6; }));
   EXPECT_TRUE(differs([](ModelConfig& c) { c.key_heads = 6; }));
   EXPECT_TRUE(differs([](ModelConfig& c) { c.activation = Activation::relu; }));
-  EXPECT_TRUE(differs([](ModelConfig& c) { c.rope_theta = 1e4; }));
+  EXPECT_TRUE(differs([](ModelConfig& c) { c.rope = Rotary{.theta = 1e4}; }));
   EXPECT_TRUE(differs([](ModelConfig& c) { c.norm = NormPlace::pre; }));
   EXPECT_TRUE(differs([](ModelConfig& c) { c.kind = Kind::l2; }));
   EXPECT_TRUE(differs([](ModelConfig& c) { c.contractive = true; }));

@@ -124,9 +124,10 @@ inline Matrix random_tokens(const LayerCase& c, double size = 1.0) {
 
 inline AttentionOptions options_of(const LayerCase& c) {
   // a small base, so that every plane of a narrow head turns
-  AttentionOptions o{.kind = c.kind,
-                     .mask = c.mask,
-                     .rope_theta = c.rope ? std::optional(50.0) : std::nullopt};
+  AttentionOptions o{
+      .kind = c.kind,
+      .mask = c.mask,
+      .rope = c.rope ? std::optional(Rotary{.theta = 50.0}) : std::nullopt};
   if (c.weighed) {
     o.log_mass = 2.0 * gaussian(c.n, 1, Rng(c.seed + 1).split(9));
     // two that share a place, and a last one that nobody sees

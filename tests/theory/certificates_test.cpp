@@ -199,7 +199,7 @@ TEST(Certificates, RefuseOtherMaps) {
   EXPECT_THROW(sigmoid.at(column({1, 0}), Certificate::covariances),
                std::invalid_argument);
   // one feature cannot be turned; tokens with masses have none
-  EXPECT_THROW(LocalCertificates(w, {.rope_theta = 10.0}),
+  EXPECT_THROW(LocalCertificates(w, {.rope = Rotary{.theta = 10.0}}),
                std::invalid_argument);
   EXPECT_THROW(LocalCertificates(w, {.log_mass = Vector::Zero(2)}),
                std::invalid_argument);

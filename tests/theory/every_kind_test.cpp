@@ -86,7 +86,7 @@ TEST_P(EveryKind, SaysRightlyWhetherItsWeightsAreShares) {
 
 TEST_P(EveryKind, IsRefusedOrRotatedAsItSays) {
   AttentionOptions rotated = options;
-  rotated.rope_theta = 50.0;
+  rotated.rope = Rotary{.theta = 50.0};
   if (!kind.no_rope.empty()) {
     EXPECT_THROW(MultiHeadAttention<double>(weights, rotated),
                  std::invalid_argument);

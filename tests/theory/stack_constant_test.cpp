@@ -136,7 +136,7 @@ TEST(StackConstant, OfUntiedL2IsNotThere) {
 TEST(StackConstant, RefusesWhatItIsNotProvedFor) {
   LayerWeights gated = one_by_one(), rotated = one_by_one();
   gated.mlp.gate = scalar(1);
-  rotated.rope_theta = 1e4;
+  rotated.rope = Rotary{.theta = 1e4};
   for (const LayerWeights& layer : {gated, rotated})
     EXPECT_THROW(stack_constant({.layers = {layer}}), std::invalid_argument);
 }

@@ -1,6 +1,7 @@
 // Certificates at an input where features have slopes of their own: rotary
-// positions, shared key heads, sigmoid, L2 and cosine attention. Worked by
-// hand, pair by pair against the dense Jacobian, and attacked.
+// positions, q/k-norm, shared key heads, sigmoid, L2 and cosine attention; and
+// with a bias by distance. Worked by hand, pair by pair against the dense
+// Jacobian, and attacked.
 
 #include "lipscope/theory/token_slopes.h"
 
@@ -10,6 +11,7 @@
 #include <cmath>
 #include <string>
 
+#include "lipscope/operators/linear_operator.h"
 #include "lipscope/theory/certificates.h"
 #include "lipscope/theory/split_paths.h"
 #include "lipscope/theory/token_pairs.h"
@@ -54,7 +56,7 @@ TEST(TokenSlopes, RotaryPositionsWorkedByHand) {
   const double p = share(s), r = share(s * std::cos(1.0));
   const Matrix P = (Matrix(2, 2) << p, 1 - p, r, 1 - r).finished();
   const double N = s * std::sqrt(2.0) * std::hypot(p * (1 - p), r * (1 - r));
-  expect_just_above(split(w, {.rope_theta = 10.0}, x), norm2(P) + N);
+  expect_just_above(split(w, {.rope = Rotary{.theta = 10.0}}, x), norm2(P) + N);
 }
 
 TEST(TokenSlopes, SigmoidWorkedByHand) {
@@ -121,8 +123,38 @@ TEST(TokenSlopes, TiedL2CountsTheRoundingOfItsValueWeights) {
     EXPECT_GE(certificates.at(x, which).value, e * e) << name_of(which);
 }
 
-// test::trial with rotary positions for half of the kinds that have them, and
-// key heads that are shared
+TEST(TokenSlopes, QueryKeyNormWorkedByHand) {
+  // ε = 3, X = (1, 0): keys (½, 0) with the slopes 3/8 and 1/√3. With a gain of
+  // 4 ln 3 queries are (2 ln 3, 0): P = [¾ ¼; ½ ½]. v = (5, 0), c = (15/4, 5/2)
+  const double log3 = std::log(3.0), s[] = {3.0 / 8, 1 / std::sqrt(3.0)};
+  QueryKeyNorm norm{.query_gain = Vector::Constant(1, 4 * log3),
+                    .key_gain = Vector::Ones(1),
+                    .epsilon = 3};
+  const Matrix P = (Matrix(2, 2) << 0.75, 0.25, 0.5, 0.5).finished();
+  const Matrix N =
+      log3 * (Matrix(2, 2) << 0.75 * 2 * s[0] * 5 / 4 + s[0] * 4 * 15 / 32,
+              0.25 * 2 * s[1] * 15 / 4, 0, s[1] * 4 * 5 / 8)
+                 .finished();
+  for (const bool over_heads : {false, true}) {
+    norm.over_heads = over_heads;
+    expect_just_above(
+        split(one_by_one(1, 1, 5), {.query_key_norm = norm}, two_tokens(1, 0)),
+        5 * norm2(P) + norm2(N));
+  }
+}
+
+TEST(TokenSlopes, RelativePositionsWorkedByHand) {
+  // no query: weights are those of the distances alone
+  const RelativeBias bias{
+      .table = (Matrix(4, 1) << 0, 0, 7, std::log(3.0)).finished()};
+  const Matrix P = (Matrix(2, 2) << 0.25, 0.75, 0.5, 0.5).finished();
+  expect_just_above(
+      split(one_by_one(0, 1, 5), {.relative_bias = bias}, two_tokens(1, 0)),
+      5 * norm2(P));
+}
+
+// test::trial with rotary positions for half of the kinds that have them, key
+// heads that are shared, q/k-norm and a bias by distance
 test::Trial trial(Kind kind, std::uint64_t seed) {
   test::Trial t = test::trial(kind, seed);
   AttentionWeights& w = t.weights;
@@ -137,7 +169,7 @@ test::Trial trial(Kind kind, std::uint64_t seed) {
       w.query_bias = 2 * flatten(gaussian(1, H * k, rng.split(2)));
       w.key_bias = 2 * flatten(gaussian(1, H * k, rng.split(3)));
     }
-    t.options.rope_theta = std::exp(9 * rng.split(4).uniform());
+    t.options.rope = Rotary{.theta = std::exp(9 * rng.split(4).uniform())};
   }
   if (H == 2 && seed % 5 < 2) {
     const Index k = w.query_width(), width = w.value.cols() / 2;
@@ -147,11 +179,41 @@ test::Trial trial(Kind kind, std::uint64_t seed) {
     if (w.key_bias.size()) w.key_bias = Vector(w.key_bias.head(k));
     if (w.value_bias.size()) w.value_bias = Vector(w.value_bias.head(width));
   }
+  if (!tied && seed % 3 == 2) {
+    const bool over_heads = seed % 6 == 5 && t.options.heads.empty();
+    const Index k = w.query_width();
+    const auto gain = [&](Index heads, std::uint64_t number) {
+      return flatten(
+          gaussian(1, over_heads ? heads * k : k, rng.split(number)));
+    };
+    t.options.query_key_norm =
+        QueryKeyNorm{.query_gain = gain(H, 5),
+                     .key_gain = gain(w.groups(), 6),
+                     .epsilon = seed % 4 < 2 ? 0.1 : 1e-6,
+                     .over_heads = over_heads};
+  }
+  if (kind_of(kind).shares() && seed % 7 < 2)
+    t.options.relative_bias =
+        RelativeBias{.table = 2 * gaussian(8, H, rng.split(7)), .furthest = 6};
   return t;
 }
 
+bool over_heads(const test::Trial& t) {
+  return t.options.query_key_norm && t.options.query_key_norm->over_heads;
+}
+
+// the closed form; a norm over heads has none
+Matrix dense(const test::Trial& t) {
+  if (!over_heads(t)) return test::jacobian(t);
+  return materialize(
+      *MultiHeadAttention<double>(t.weights, t.options).linearize(t.x));
+}
+
 std::string described(const test::Trial& t, std::uint64_t seed) {
-  return name_of(t.options.kind) + (t.options.rope_theta ? " rotary" : "") +
+  return name_of(t.options.kind) + (t.options.rope ? " rotary" : "") +
+         (t.options.query_key_norm ? " normed" : "") +
+         (over_heads(t) ? " over heads" : "") +
+         (t.options.relative_bias ? " by distance" : "") +
          (t.weights.key_heads == 1 ? " grouped" : "") + " seed " +
          std::to_string(seed);
 }
@@ -164,7 +226,7 @@ TEST(TokenSlopes, PairsAreThoseOfTheDenseJacobian) {
       const LayerParts l = layer_parts(t.weights, t.options);
       if (l.plain) continue;
       const Matrix found = token_pair_norms_above(l, layer_at(l, t.x));
-      const Matrix J = test::jacobian(t);
+      const Matrix J = dense(t);
       const Index n = t.x.rows(), e = J.rows() / n, d = t.x.cols();
       for (Index i = 0; i < n; ++i)
         for (Index j = 0; j < n; ++j) {
@@ -178,10 +240,18 @@ TEST(TokenSlopes, PairsAreThoseOfTheDenseJacobian) {
 }
 
 void expect_never_exceeded(const test::Trial& t, const std::string& what) {
-  const double reached = norm2(test::jacobian(t));
+  const double reached = norm2(dense(t));
   const LocalCertificates certificates(t.weights, t.options);
-  for (const Certificate which : for_all) {
-    ASSERT_TRUE(certificates.offers(which));
+  for (const Certificate which : for_all)
+    ASSERT_TRUE(certificates.offers(which)) << what;
+  if (t.options.query_key_norm || t.options.relative_bias) {
+    EXPECT_FALSE(certificates.offers(Certificate::castin24_ball)) << what;
+    EXPECT_FALSE(certificates.offers(Certificate::yudin25_local)) << what;
+  }
+  for (const Certificate which :
+       {Certificate::split_paths, Certificate::token_pairs,
+        Certificate::covariances}) {
+    if (!certificates.offers(which)) continue;
     EXPECT_LE(reached, certificates.at(t.x, which).value * (1 + 1e-9))
         << name_of(which) << " " << what;
   }
@@ -191,7 +261,7 @@ TEST(TokenSlopes, NoInputExceedsTheCertificates) {
   for (const Kind kind : all_kinds)
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
       test::Trial t = trial(kind, seed);
-      if (seed % 4 < 2)
+      if (seed % 4 < 2 && !over_heads(t))
         t.x = test::climb(t, test::radius(t.x), 12, Rng(seed).split(50));
       expect_never_exceeded(t, described(t, seed));
     }
@@ -217,7 +287,14 @@ TEST(TokenSlopes, NoLongInputExceedsTheCertificates) {
       t.options.mask = seed % 3 == 1 ? Mask::causal : Mask::none;
       t.options.cosine = {.tau = 5.0, .nu = 2.0, .epsilon = 1e-3};
       if (kind_of(kind).no_rope.empty() && seed % 4 != 3)
-        t.options.rope_theta = 100.0;
+        t.options.rope = Rotary{.theta = 100.0};
+      if (!kind_of(kind).tied && seed % 4 < 2)
+        t.options.query_key_norm = QueryKeyNorm{
+            .query_gain =
+                flatten(gaussian(1, seed % 4 == 0 ? k : H * k, rng.split(7))),
+            .key_gain = flatten(
+                gaussian(1, seed % 4 == 0 ? k : w.key_heads * k, rng.split(8))),
+            .over_heads = seed % 4 == 1};
       t.x = std::exp(rng.split(5).normal()) * gaussian(n, d, rng.split(6));
       expect_never_exceeded(t, described(t, seed));
     }
@@ -232,7 +309,7 @@ TEST(TokenSlopes, RotatedPartsOfThePathsAreAboveTheirNorms) {
   w.query = gaussian(d, k, rng.split(0));
   w.key = gaussian(d, k, rng.split(1));
   w.value = gaussian(d, 5, rng.split(2));
-  const AttentionOptions o{.mask = Mask::causal, .rope_theta = 50.0};
+  const AttentionOptions o{.mask = Mask::causal, .rope = Rotary{.theta = 50.0}};
   const Matrix x = 0.7 * gaussian(n, d, rng.split(3));
   const LayerParts l = layer_parts(w, o);
   const LayerAt at = layer_at(l, x);

@@ -86,7 +86,8 @@ TEST(Measure, DoesNotNoticeHowItsTokensAreCut) {
 TEST(Measure, HasNoMapOfSigmoidOrRotatedAttention) {
   const Measure m = uniform_measure(Matrix::Identity(2, 2), Mask::none);
   EXPECT_THROW(options_on(m, {.kind = Kind::sigmoid}), std::invalid_argument);
-  EXPECT_THROW(options_on(m, {.rope_theta = 1e4}), std::invalid_argument);
+  EXPECT_THROW(options_on(m, {.rope = Rotary{.theta = 1e4}}),
+               std::invalid_argument);
 }
 
 }  // namespace measure_test
