@@ -12,7 +12,7 @@
 namespace lipscope {
 namespace {
 
-constexpr Index n = 64, d = 64, heads = 8;
+constexpr Index inverted_tokens = 64, inverted_width = 64, heads = 8;
 
 Matrix uniform(Index rows, Index cols, double width, Rng rng) {
   Matrix m(rows, cols);
@@ -24,7 +24,8 @@ Matrix uniform(Index rows, Index cols, double width, Rng rng) {
 // Glorot's initialisation: uniform within √(6/(rows + columns))
 AttentionWeights glorot(bool tied, const Rng& rng) {
   const auto one = [&](std::uint64_t stream) {
-    return uniform(d, d, std::sqrt(6.0 / (2.0 * d)), rng.split(stream));
+    return uniform(inverted_width, inverted_width,
+                   std::sqrt(6.0 / (2.0 * inverted_width)), rng.split(stream));
   };
   AttentionWeights w;
   w.heads = heads;
@@ -59,7 +60,8 @@ Curve curve_of(const Question& q, const ExperimentOptions& o) {
   std::vector<One> all(q.inputs);
   const ResidualMap g{&q.f, q.scale, q.lipschitz};
   parallel_for(q.inputs, o.threads, [&](Index i) {
-    Matrix x = uniform(n, d, q.width, Rng(o.seed).split(1).split(i));
+    Matrix x = uniform(inverted_tokens, inverted_width, q.width,
+                       Rng(o.seed).split(1).split(i));
     x.row(0).setZero();
     Curve& c = all[i].curve;
     const Inversion found =
@@ -160,8 +162,8 @@ void kim_inversion(const ExperimentOptions& o, const Notebook& book) {
         question.map = "inverse";
         question.kind = name_of(subject.kind);
         question.norm = Norm::inf;
-        question.n = n;
-        question.d = d;
+        question.n = inverted_tokens;
+        question.d = inverted_width;
         question.parameters = {{"scale", c},
                                {"width", width},
                                {"inputs", static_cast<double>(inputs)}};
@@ -174,7 +176,7 @@ void kim_inversion(const ExperimentOptions& o, const Notebook& book) {
                                o);
             set_iteration(r, *curve, k);
             if (subject.lipschitz)
-              r.details["divisor"] = contractive.bound(n).value();
+              r.details["divisor"] = contractive.bound(inverted_tokens).value();
           });
         }
       }

@@ -10,7 +10,7 @@ namespace {
 
 // how far tokens are really moved, beside the longest: enough for the distance
 // to be far above rounding, little enough for the first order to rule
-constexpr double step = 1e-7;
+constexpr double small_step = 1e-7;
 
 // a gap above this is said to be not solved
 constexpr double small_gap = 1e-9;
@@ -48,9 +48,9 @@ void ask_all(const AttentionWeights& weights, const Measure& mu, double x,
   });
 
   const double size = longest(mu);
-  question.parameters["step"] = step;
+  question.parameters["step"] = small_step;
   question.scope = Scope::ball;
-  question.radius_max = size * (1.0 + step);
+  question.radius_max = size * (1.0 + small_step);
   for (const bool cut : {false, true}) {
     const char* series = cut ? "cut, W2 ratio" : "whole, W2 ratio";
     book.ask({series, x}, question, [&](Record& r) {
@@ -58,8 +58,8 @@ void ask_all(const AttentionWeights& weights, const Measure& mu, double x,
       const double far = c.displacement.rowwise().norm().maxCoeff();
       const TransportRatio t = transport_ratio(
           weights, options, mu,
-          cut ? parted(mu, c.token, c.splitting.direction, step * size)
-              : moved(mu, c.displacement, step * size / far));
+          cut ? parted(mu, c.token, c.splitting.direction, small_step * size)
+              : moved(mu, c.displacement, small_step * size / far));
       r.lower = t.lower;
       r.lower_by = Procedure::exact_transport;
       r.converged = t.relative_gap <= small_gap;

@@ -164,7 +164,7 @@ TEST(SplitCertificate, IsCloseWithRotaryPositions) {
   const fs::path text = shared() / "data/alice29.txt";
   if (!fs::exists(folder) || !fs::exists(text)) GTEST_SKIP() << "no " << folder;
   const Model model = load_model(folder);
-  ASSERT_TRUE(model.config.rope_theta);
+  ASSERT_TRUE(model.config.rope);
   const auto tokens =
       load_tokenizer(folder, model.config.vocabulary)
           .encode(test::read_file(text).substr(0, std::size_t{1} << 14));
