@@ -45,10 +45,10 @@ Spelling spelling_of(const JsonSection& file, const JsonSection& model) {
       spelling.mark = options.mark;
       spelling.marked_beginning = options.scheme != PrependScheme::never;
     }
-    const bool blanks = type == "Replace" &&
-                        step.at("pattern") == json{{"String", " "}} &&
-                        !step.text("content").empty();
-    if (blanks) {
+    const bool spaces_replaced = type == "Replace" &&
+                                 step.at("pattern") == json{{"String", " "}} &&
+                                 !step.text("content").empty();
+    if (spaces_replaced) {
       spelling.kind = Spelling::Kind::marks;
       spelling.mark = step.text("content");
     }
