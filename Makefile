@@ -56,7 +56,7 @@ quickstart: program
 	@tools/quickstart $(PROGRAM)
 
 # several test programs run at once: a thread that waits leaves its core to others
-check asan: export OMP_WAIT_POLICY = passive
+check check-hf asan: export OMP_WAIT_POLICY = passive
 
 check: release
 	@ctest --preset release -j2
