@@ -1,6 +1,7 @@
 """Every family of transformers, made freshly by transformers: lipscope.measure and dense Jacobians by autograd in f64."""
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -20,7 +21,11 @@ CASES = sorted(path.stem for path in GOLDEN.glob("*.json"))
 def folders(tmp_path_factory):
     """Folders of all families. Another process makes them: there f32 means f64."""
     made = tmp_path_factory.mktemp("families")
-    done = subprocess.run([sys.executable, GOLDEN / "families.py", "--fresh", "7", made], capture_output=True, text=True)
+    # one thread: on a busy machine two wait for each other for minutes
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, GOLDEN / "families.py", "--fresh", "7", made], capture_output=True, text=True, env=environment
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return made
 
