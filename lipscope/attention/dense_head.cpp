@@ -6,13 +6,25 @@
 namespace lipscope {
 namespace {
 
-Index tokens_seen(const AttentionOptions& o, Index i, Index n) {
-  return o.seen.empty() ? visible(o.mask, i, n) : o.seen[i];
+// the tokens that token i sees, one by one
+std::vector<Index> tokens_seen(const AttentionOptions& o, Index i, Index n) {
+  std::vector<Index> seen;
+  for (Index j = 0; j < n; ++j) {
+    const bool hidden = !o.seen.empty()
+                            ? j >= o.seen[i]
+                            : (o.mask.hides_later && j > i) ||
+                                  std::abs(i - j) >= o.mask.window.value_or(n) ||
+                                  j < o.mask.padding_before ||
+                                  j + o.mask.padding_after >= n;
+    if (!hidden) seen.push_back(j);
+  }
+  return seen;
 }
 
-// scores to shares, with the masses of the keys
-void take_softmax(const AttentionOptions& o, DenseRow& p) {
-  if (o.log_mass.size() > 0) p += o.log_mass.head(p.size()).transpose();
+// scores of the tokens seen to shares, with their masses
+void take_softmax(const AttentionOptions& o, const std::vector<Index>& seen,
+                  DenseRow& p) {
+  if (o.log_mass.size() > 0) p += o.log_mass(seen).transpose();
   p = (p.array() - p.maxCoeff()).exp();
   p /= p.sum();
 }
@@ -79,25 +91,27 @@ void add_by_covariance(const DenseHead& head, const AttentionOptions& o,
   const Index n = x.rows(), d = x.cols(), e = form.value.cols();
   const Matrix identity = Matrix::Identity(d, d);
   for (Index i = 0; i < n; ++i) {
-    const Index seen = tokens_seen(o, i, n);
+    const std::vector<Index> seen = tokens_seen(o, i, n);
+    const Index count = static_cast<Index>(seen.size());
     const DenseRow xi = x.row(i), qi = xi * head.wq + head.bq;
-    DenseRow p(seen);
-    for (Index j = 0; j < seen; ++j)
-      p[j] = form.score(qi, x.row(j) * head.wk + head.bk) +
-             by_distance(head, o, i, j);
-    take_softmax(o, p);
+    DenseRow p(count);
+    for (Index s = 0; s < count; ++s)
+      p[s] = form.score(qi, x.row(seen[s]) * head.wk + head.bk) +
+             by_distance(head, o, i, seen[s]);
+    take_softmax(o, seen, p);
 
-    const DenseRow m = p * x.topRows(seen);
-    const Matrix centred = x.topRows(seen).rowwise() - m;
+    const Matrix others = x(seen, Eigen::all);
+    const DenseRow m = p * others;
+    const Matrix centred = others.rowwise() - m;
     const Matrix cov = centred.transpose() * p.asDiagonal() * centred;
     // (a token need not see itself to move with its own query)
     jacobian.block(i * e, i * d, e, d) +=
         (form.own * cov * form.value).transpose();
-    for (Index j = 0; j < seen; ++j) {
-      const DenseRow xj = x.row(j);
+    for (Index s = 0; s < count; ++s) {
+      const DenseRow xj = others.row(s);
       const Matrix B =
-          p[j] * (identity + form.pull(xi, xj).transpose() * (xj - m));
-      jacobian.block(i * e, j * d, e, d) += (B * form.value).transpose();
+          p[s] * (identity + form.pull(xi, xj).transpose() * (xj - m));
+      jacobian.block(i * e, seen[s] * d, e, d) += (B * form.value).transpose();
     }
   }
 }
@@ -123,31 +137,33 @@ void add_by_scores(const DenseHead& head, const AttentionOptions& o,
   }
 
   for (Index i = 0; i < n; ++i) {
-    const Index seen = tokens_seen(o, i, n);
-    std::vector<DenseScore> s(seen);
-    DenseRow p(seen), slope(seen), centre = DenseRow::Zero(head.wv.cols());
-    for (Index j = 0; j < seen; ++j) {
-      s[j] = form.score(q[i].value, k[j].value);
-      p[j] = s[j].value + by_distance(head, o, i, j);
+    const std::vector<Index> seen = tokens_seen(o, i, n);
+    const Index count = static_cast<Index>(seen.size());
+    std::vector<DenseScore> score(count);
+    DenseRow p(count), slope(count), centre = DenseRow::Zero(head.wv.cols());
+    for (Index s = 0; s < count; ++s) {
+      score[s] = form.score(q[i].value, k[seen[s]].value);
+      p[s] = score[s].value + by_distance(head, o, i, seen[s]);
     }
     if (form.sigmoid_shift) {
-      for (Index j = 0; j < seen; ++j) {
-        const double t = p[j] + *form.sigmoid_shift;
-        p[j] = 1 / (1 + std::exp(-t));
-        slope[j] = p[j] / (1 + std::exp(t));  // 1 − p would cancel
+      for (Index s = 0; s < count; ++s) {
+        const double t = p[s] + *form.sigmoid_shift;
+        p[s] = 1 / (1 + std::exp(-t));
+        slope[s] = p[s] / (1 + std::exp(t));  // 1 − p would cancel
       }
     } else {
-      take_softmax(o, p);
+      take_softmax(o, seen, p);
       slope = p;
-      for (Index j = 0; j < seen; ++j) centre += p[j] * v[j].value;
+      for (Index s = 0; s < count; ++s) centre += p[s] * v[seen[s]].value;
     }
-    for (Index j = 0; j < seen; ++j) {
-      const DenseRow from_j = s[j].by_k * k[j].slope * wk[j].transpose();
-      const DenseRow from_i = s[j].by_q * q[i].slope * wq[i].transpose();
+    for (Index s = 0; s < count; ++s) {
+      const Index j = seen[s];
+      const DenseRow from_j = score[s].by_k * k[j].slope * wk[j].transpose();
+      const DenseRow from_i = score[s].by_q * q[i].slope * wq[i].transpose();
       const DenseRow value = v[j].value - centre;
       const Matrix B =
-          slope[j] * from_j.transpose() * value + p[j] * head.wv * v[j].slope;
-      const Matrix own = slope[j] * from_i.transpose() * value;
+          slope[s] * from_j.transpose() * value + p[s] * head.wv * v[j].slope;
+      const Matrix own = slope[s] * from_i.transpose() * value;
       jacobian.block(i * e, j * d, e, d) += (B * head.out).transpose();
       jacobian.block(i * e, i * d, e, d) += (own * head.out).transpose();
     }

@@ -76,13 +76,15 @@ HeadState<Real> head_state(HeadFeatures<Real> at, Weighting weighting) {
               .transpose()
               .template cast<Real>();
   MatrixOf<Real> p;
-  if (weighting.sigmoid_shift)
+  if (weighting.sigmoid_shift) {
     p = sigmoid_rows(std::move(scores), weighting.mask,
                      static_cast<Real>(*weighting.sigmoid_shift));
-  else if (weighting.seen.empty())
-    p = softmax_rows(std::move(scores), weighting.mask);
-  else
-    p = softmax_rows(std::move(scores), weighting.seen);
+  } else {
+    std::vector<TokenRange> seen(scores.rows());
+    for (Index i = 0; i < scores.rows(); ++i)
+      seen[i] = weighting.visible(i, scores.cols());
+    p = softmax_rows(std::move(scores), seen);
+  }
   return {std::move(at), std::move(p), std::move(weighting)};
 }
 

@@ -29,9 +29,10 @@ struct Weighting {
   /// Added to s_ij: entry j − i + n − 1; empty: nothing. Not with a shift.
   Vector by_distance = {};
 
-  /// How many of n tokens row i sees, from the first on.
-  Index visible(Index i, Index n) const {
-    return seen.empty() ? lipscope::visible(mask, i, n) : seen[i];
+  /// What row i sees of n tokens.
+  TokenRange visible(Index i, Index n) const {
+    return seen.empty() ? lipscope::visible(mask, i, n)
+                        : TokenRange{0, seen[i]};
   }
 };
 

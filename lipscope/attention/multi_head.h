@@ -31,9 +31,6 @@ struct AttentionOptions {
   /// What is added to scores by distance, by all heads of the layer. Not for
   /// sigmoid.
   std::optional<RelativeBias> relative_bias = {};
-  /// Where the layer has a window: the most tokens that all lie in it. Longer
-  /// sequences are refused.
-  std::optional<Index> window = {};
   /// Tokens that weigh: P_ij ∝ w_j e^{s_ij} with log w_j here, one for each of
   /// the n tokens of a sequence; empty: all alike. Not for sigmoid, where
   /// weights are not shares of a whole.

@@ -195,7 +195,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
             .values = mixed_width()},
         std::move(covariances), map_.options_.sequences, map_.options_.threads);
     shift.profile = VectorOf<Real>::Ones(n_);
-    if (map_.options_.mask == Mask::causal)
+    if (map_.options_.mask.hides_later && !map_.options_.mask.window)
       for (Index j = 0; j < n_; ++j)
         shift.profile[j] = 1 / std::sqrt(static_cast<Real>(j + 1));
     shift.profile.normalize();
@@ -336,9 +336,7 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
   }
 
   void require_weighting() const {
-    require(!map_.options_.window || n_ <= *map_.options_.window,
-            "attention: {} tokens, a window of {} would hide some", n_,
-            map_.options_.window.value_or(0));
+    require_sound(map_.options_.mask, n_);
     const Vector& mass = map_.options_.log_mass;
     const std::vector<Index>& seen = map_.options_.seen;
     require(mass.size() == 0 || mass.size() == n_,

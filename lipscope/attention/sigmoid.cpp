@@ -33,13 +33,15 @@ constinit const AttentionKind sigmoid_kind{.kind = Kind::sigmoid,
                                            .dense = dense_sigmoid};
 
 template <class Real>
-MatrixOf<Real> sigmoid_rows(MatrixOf<Real> scores, Mask mask, Real shift) {
+MatrixOf<Real> sigmoid_rows(MatrixOf<Real> scores, const Mask& mask,
+                            Real shift) {
   const Index n = scores.cols();
   for (Index i = 0; i < scores.rows(); ++i) {
-    const Index seen_count = visible(mask, i, n);
-    auto seen = scores.row(i).head(seen_count);
+    const TokenRange range = visible(mask, i, n);
+    auto seen = scores.row(i).segment(range.begin, range.size());
     seen.array() = 1 / (1 + (-shift - seen.array()).exp());
-    scores.row(i).tail(n - seen_count).setZero();
+    scores.row(i).head(range.begin).setZero();
+    scores.row(i).tail(n - range.end).setZero();
   }
   return scores;
 }
@@ -50,8 +52,8 @@ MatrixOf<Real> sigmoid_derivative(const MatrixOf<Real>& p, MatrixOf<Real> t) {
   return t;
 }
 
-template MatrixOf<float> sigmoid_rows(MatrixOf<float>, Mask, float);
-template MatrixOf<double> sigmoid_rows(MatrixOf<double>, Mask, double);
+template MatrixOf<float> sigmoid_rows(MatrixOf<float>, const Mask&, float);
+template MatrixOf<double> sigmoid_rows(MatrixOf<double>, const Mask&, double);
 template MatrixOf<float> sigmoid_derivative(const MatrixOf<float>&,
                                             MatrixOf<float>);
 template MatrixOf<double> sigmoid_derivative(const MatrixOf<double>&,

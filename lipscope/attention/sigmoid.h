@@ -7,7 +7,8 @@ namespace lipscope {
 /// Sigmoid attention weights [Ramapuram24]: σ(s + b) for each token a row sees,
 /// exactly 0 for the hidden ones. The rows do not sum to one.
 template <class Real>
-MatrixOf<Real> sigmoid_rows(MatrixOf<Real> scores, Mask mask, Real shift);
+MatrixOf<Real> sigmoid_rows(MatrixOf<Real> scores, const Mask& mask,
+                            Real shift);
 
 /// The product with the derivative p(1 − p), entry by entry. It is diagonal:
 /// the same function serves tangents and gradients.

@@ -5,8 +5,8 @@
 namespace lipscope {
 
 template <class Real>
-MatrixOf<Real> softmax_rows(MatrixOf<Real> scores, Mask mask) {
-  std::vector<Index> seen(scores.rows());
+MatrixOf<Real> softmax_rows(MatrixOf<Real> scores, const Mask& mask) {
+  std::vector<TokenRange> seen(scores.rows());
   for (Index i = 0; i < scores.rows(); ++i)
     seen[i] = visible(mask, i, scores.cols());
   return softmax_rows(std::move(scores), seen);
@@ -14,17 +14,18 @@ MatrixOf<Real> softmax_rows(MatrixOf<Real> scores, Mask mask) {
 
 template <class Real>
 MatrixOf<Real> softmax_rows(MatrixOf<Real> scores,
-                            const std::vector<Index>& seen_counts) {
+                            const std::vector<TokenRange>& ranges) {
   const Index n = scores.cols();
   for (Index i = 0; i < scores.rows(); ++i) {
     // Adding −∞ to hidden scores would not do: Eigen's vectorised exp clamps
     // its argument, and exp(−∞) comes out as a denormal (≈ 5e-309), not as 0.
-    const Index seen_count = seen_counts[i];
-    auto seen = scores.row(i).head(seen_count);
+    const TokenRange range = ranges[i];
+    auto seen = scores.row(i).segment(range.begin, range.size());
     const Real largest = seen.maxCoeff();
     seen.array() = (seen.array() - largest).exp();
     seen /= seen.sum();
-    scores.row(i).tail(n - seen_count).setZero();
+    scores.row(i).head(range.begin).setZero();
+    scores.row(i).tail(n - range.end).setZero();
   }
   return scores;
 }
@@ -39,12 +40,12 @@ MatrixOf<Real> softmax_derivative(const MatrixOf<Real>& p, MatrixOf<Real> t) {
   return t;
 }
 
-template MatrixOf<float> softmax_rows(MatrixOf<float>, Mask);
-template MatrixOf<double> softmax_rows(MatrixOf<double>, Mask);
+template MatrixOf<float> softmax_rows(MatrixOf<float>, const Mask&);
+template MatrixOf<double> softmax_rows(MatrixOf<double>, const Mask&);
 template MatrixOf<float> softmax_rows(MatrixOf<float>,
-                                      const std::vector<Index>&);
+                                      const std::vector<TokenRange>&);
 template MatrixOf<double> softmax_rows(MatrixOf<double>,
-                                       const std::vector<Index>&);
+                                       const std::vector<TokenRange>&);
 template MatrixOf<float> softmax_derivative(const MatrixOf<float>&,
                                             MatrixOf<float>);
 template MatrixOf<double> softmax_derivative(const MatrixOf<double>&,

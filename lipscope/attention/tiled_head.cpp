@@ -10,10 +10,10 @@
 namespace lipscope {
 template <class Real>
 struct TiledHead<Real>::Tile {
-  Index begin, rows, cols;
+  Index begin, rows, first, cols;
 
   Rectangle of_rows(Index width) const { return {begin, 0, rows, width}; }
-  Rectangle of_seen(Index width) const { return {0, 0, cols, width}; }
+  Rectangle of_seen(Index width) const { return {first, 0, cols, width}; }
 };
 
 // A tile holds about 2¹⁶ numbers: with its twin in tangent and cotangent it
@@ -25,10 +25,12 @@ auto TiledHead<Real>::tiles(Index n, const Weighting& weighting)
   std::vector<Tile> all;
   for (Index i = 0; i < n; i += height) {
     const Index rows = std::min(height, n - i);
-    Index cols = 0;
-    for (Index r = 0; r < rows; ++r)
-      cols = std::max(cols, weighting.visible(i + r, n));
-    all.push_back({i, rows, cols});
+    TokenRange seen = weighting.visible(i, n);
+    for (Index r = 1; r < rows; ++r) {
+      const TokenRange row = weighting.visible(i + r, n);
+      seen = {std::min(seen.begin, row.begin), std::max(seen.end, row.end)};
+    }
+    all.push_back({i, rows, seen.begin, seen.size()});
   }
   return all;
 }
@@ -47,12 +49,14 @@ MatrixOf<Real> TiledHead<Real>::scores(const Tile& t) const {
   gemm<Real>(as_is(view(at_.q, t.of_rows(at_.q.cols()))),
              transposed(view(at_.k, t.of_seen(at_.k.cols()))), view(s));
   if (weighting_.log_mass.size() > 0)
-    s.rowwise() +=
-        weighting_.log_mass.head(t.cols).transpose().template cast<Real>();
+    s.rowwise() += weighting_.log_mass.segment(t.first, t.cols)
+                       .transpose()
+                       .template cast<Real>();
   if (weighting_.by_distance.size() > 0)
     for (Index r = 0; r < t.rows; ++r)
       s.row(r) += weighting_.by_distance
-                      .segment(at_.q.rows() - 1 - (t.begin + r), t.cols)
+                      .segment(at_.q.rows() - 1 - (t.begin + r) + t.first,
+                               t.cols)
                       .transpose()
                       .template cast<Real>();
   return s;
@@ -69,7 +73,8 @@ TiledHead<Real>::TiledHead(HeadFeatures<Real> at, Weighting weighting,
   for (const Tile& t : tiles(n, weighting_)) {
     MatrixOf<Real> p = scores(t);
     for (Index r = 0; r < t.rows; ++r) {
-      const auto seen = p.row(r).head(weighting_.visible(t.begin + r, n));
+      const TokenRange range = weighting_.visible(t.begin + r, n);
+      const auto seen = p.row(r).segment(range.begin - t.first, range.size());
       const Real largest = seen.maxCoeff();
       if (!std::isfinite(largest) || !std::isfinite(seen.sum()))
         throw RunError(
@@ -102,7 +107,7 @@ MatrixOf<Real> TiledHead<Real>::mean_covariance() const {
   VectorOf<Real> seen = VectorOf<Real>::Zero(n);  // Σ_i P_ij
   for (const Tile& t : tiles(n, weighting_)) {
     const ConstView<Real> p = weights(t, scratch);
-    seen.head(t.cols) += p.colwise().sum().transpose();
+    seen.segment(t.first, t.cols) += p.colwise().sum().transpose();
     means.resize(t.rows, m + w);  // k̄ and y
     gemm<Real>(as_is(p), as_is(view(std::as_const(both), t.of_seen(m + w))),
                view(means));
@@ -117,15 +122,16 @@ template <class Real>
 void TiledHead<Real>::weigh(const Tile& t, MatrixOf<Real>& s) const {
   const std::optional<double> shift = weighting_.sigmoid_shift;
   for (Index r = 0; r < t.rows; ++r) {
-    const Index seen_count = weighting_.visible(t.begin + r, at_.q.rows());
-    auto seen = s.row(r).head(seen_count);
+    const TokenRange range = weighting_.visible(t.begin + r, at_.q.rows());
+    auto seen = s.row(r).segment(range.begin - t.first, range.size());
     if (shift)
       seen.array() =
           1 / (1 + (static_cast<Real>(-*shift) - seen.array()).exp());
     else
       seen.array() =
           (seen.array() - largest_[t.begin + r]).exp() * shares_[t.begin + r];
-    s.row(r).tail(t.cols - seen_count).setZero();
+    s.row(r).head(range.begin - t.first).setZero();
+    s.row(r).tail(t.first + t.cols - range.end).setZero();
   }
 }
 
@@ -188,9 +194,12 @@ void TiledHead<Real>::cotangent(const ConstView<Real>& gy,
   const Index n = at_.q.rows(), m = at_.q.cols(), w = at_.v.cols();
   const std::vector<Tile> all = tiles(n, weighting_);
   // what the first tile does not see of k and v, later ones add to
-  const Index unseen = n - all.front().cols;
-  g.k.bottomRows(unseen).setZero();
-  g.v.bottomRows(unseen).setZero();
+  const Index before = all.front().first;
+  const Index after = n - before - all.front().cols;
+  for (View<Real>* const of : {&g.k, &g.v}) {
+    of->topRows(before).setZero();
+    of->bottomRows(after).setZero();
+  }
   MatrixOf<Real> gs, scratch;
   for (const Tile& t : all) {
     const Into into = t.begin == 0 ? Into::overwrite : Into::add;

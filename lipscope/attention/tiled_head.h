@@ -27,8 +27,8 @@ HeadViews<Real> view(HeadFeatures<Real>& f) {
 }
 
 /// One head at a point, as HeadState is, for speed and length: the rows of P
-/// are visited in tiles that stay in cache, what a causal mask hides is never
-/// touched, and P is either kept or rebuilt tile by tile from q, k and two
+/// are visited in tiles that stay in cache, what the mask hides from all of
+/// a tile is never touched, and P is either kept or rebuilt tile by tile from q, k and two
 /// numbers for each row, so that no n² memory is needed.
 ///
 /// Everything runs on the calling thread. It agrees with head.h to rounding.
@@ -58,7 +58,7 @@ class TiledHead {
   static Index weights_kept(Index n, const Weighting& weighting);
 
  private:
-  struct Tile;  // rows [begin, begin + rows) of P, and its visible columns
+  struct Tile;  // rows [begin, begin + rows) of P, and the columns they see
 
   static std::vector<Tile> tiles(Index n, const Weighting& weighting);
   MatrixOf<Real> scores(const Tile& tile) const;

@@ -23,10 +23,6 @@ void require_bias(const char* what, const Vector& bias, Index columns) {
 
 }  // namespace
 
-std::string name_of(Mask mask) {
-  return mask == Mask::causal ? "causal" : "none";
-}
-
 void require_sound(const AttentionWeights& w, Kind kind) {
   require(w.heads >= 1, "heads: {} heads", w.heads);
   require(w.groups() >= 1 && w.heads % w.groups() == 0,

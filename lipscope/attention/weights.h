@@ -4,19 +4,10 @@
 #include <vector>
 
 #include "lipscope/attention/kind.h"
+#include "lipscope/attention/mask.h"
 #include "lipscope/core/matrix.h"
 
 namespace lipscope {
-
-/// Which tokens a token sees: all, or none after itself.
-enum class Mask { none, causal };
-
-/// How many of n tokens token i sees, from the first on.
-inline Index visible(Mask mask, Index i, Index n) {
-  return mask == Mask::causal ? i + 1 : n;
-}
-
-std::string name_of(Mask mask);  ///< "none", "causal"
 
 /// The parameters of one attention layer, in f64: from them a layer is made in
 /// either precision. Absent matrices and biases are empty.

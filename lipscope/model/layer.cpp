@@ -214,7 +214,6 @@ AttentionOptions attention_options(const LayerWeights& layer, bool project,
           .rope = layer.rope,
           .query_key_norm = layer.query_key_norm,
           .relative_bias = layer.relative_bias,
-          .window = layer.window,
           .threads = o.threads,
           .memory = o.memory};
 }
@@ -316,8 +315,8 @@ LayerWeights load_layer(const Model& model, Index layer, MapName map) {
                  .residual_scale = c.residual_scale,
                  .mask = c.mask(),
                  .kind = c.kind,
-                 .query_key_norm = load_query_key_norm(model, m),
-                 .window = c.window};
+                 .query_key_norm = load_query_key_norm(model, m)};
+  w.mask.window = c.window;
   const auto among = [&](const std::vector<Index>& layers) {
     return std::find(layers.begin(), layers.end(), layer) != layers.end();
   };

@@ -45,7 +45,6 @@ struct LayerWeights {
   std::optional<Rotary> rope = {};
   std::optional<QueryKeyNorm> query_key_norm = {};
   std::optional<RelativeBias> relative_bias = {};
-  std::optional<Index> window = {};  ///< as in AttentionOptions
 
   bool pre_norm() const { return norm == NormPlace::pre; }
   /// As in AttentionOptions.

@@ -23,7 +23,7 @@ Largest largest_of_rows(const LayerParts& l, const Matrix& query_factor,
   const Matrix weights = l.key.middleCols(h * l.k, l.k);
   std::vector<Largest> of_row(n);
   parallel_for(n, l.threads, [&](Index i) {
-    const Index seen = visible(l.mask, i, n);
+    const Index seen = visible(l.mask, i, n).end;
     const Row p = at.p[h].row(i).head(seen);
     Matrix centred = at.x.topRows(seen);
     const Row mean = p * centred;

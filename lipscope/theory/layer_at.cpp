@@ -16,11 +16,13 @@ namespace lipscope {
 namespace {
 
 // σ(t) and σ'(t) of the visible scores s + shift; 1 − σ would cancel
-void weigh_by_sigmoid(Matrix& s, Matrix& slope, Mask mask, double shift) {
+void weigh_by_sigmoid(Matrix& s, Matrix& slope, const Mask& mask,
+                      double shift) {
   slope = Matrix::Zero(s.rows(), s.cols());
-  for (Index i = 0; i < s.rows(); ++i)
+  for (Index i = 0; i < s.rows(); ++i) {
+    const TokenRange seen = visible(mask, i, s.cols());
     for (Index j = 0; j < s.cols(); ++j) {
-      if (j >= visible(mask, i, s.cols())) {
+      if (j < seen.begin || j >= seen.end) {
         s(i, j) = 0.0;
         continue;
       }
@@ -28,6 +30,7 @@ void weigh_by_sigmoid(Matrix& s, Matrix& slope, Mask mask, double shift) {
       s(i, j) = (t >= 0.0 ? 1.0 : small) / (1.0 + small);
       slope(i, j) = small / ((1.0 + small) * (1.0 + small));
     }
+  }
 }
 
 // turned by position, then made into features; `raw` is rotated in place
@@ -180,9 +183,7 @@ LayerAt layer_at(const LayerParts& l, const Matrix& x) {
           l.query.rows());
   require(x.rows() > 0, "certificate: the sequence is empty");
   require(x.allFinite(), "certificate: the tokens are not all finite");
-  require(!l.options.window || x.rows() <= *l.options.window,
-          "certificate: {} tokens, a window of {} would hide some", x.rows(),
-          l.options.window.value_or(0));
+  require_sound(l.mask, x.rows());
   LayerAt at;
   at.x = x;
   at.q = product(as_is(x), as_is(l.query), l.threads);

@@ -159,7 +159,7 @@ class KeyRows {
     PowersOf powers_of(H);
     LaneFactor lane_factor(H);
     Lanes g(H * H), p(H);
-    const Index seen_most = visible(l_.mask, begin + rows - 1, n);
+    const Index seen_most = visible(l_.mask, begin + rows - 1, n).end;
     for (Index from = 0; from < seen_most; from += most) {
       const Index columns = std::min(most, seen_most - from);
       // u_j^a·ū_i^b: rows (i, b) of matrix a
@@ -170,7 +170,7 @@ class KeyRows {
       for (Index i = 0; i < rows; ++i)
         for (Index j = 0; j < columns; j += lane_width) {
           const Index count =
-              std::min(lane_width, visible(l_.mask, begin + i, n) - from - j);
+              std::min(lane_width, visible(l_.mask, begin + i, n).end - from - j);
           if (count <= 0) break;
           Lane largest = Lane::Zero();
           for (Index a = 0; a < H; ++a) {

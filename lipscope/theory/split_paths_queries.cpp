@@ -142,7 +142,7 @@ void covariances(const LayerParts& l, const LayerAt& at, const Moved& m,
                  Index h, Index begin, Matrix& out) {
   const Index k = m.k.cols() / l.heads, w = m.v.cols() / l.heads;
   const Index rows = out.rows();
-  const Index seen = visible(l.mask, begin + rows - 1, at.x.rows());
+  const Index seen = visible(l.mask, begin + rows - 1, at.x.rows()).end;
   constexpr Index most = 64;  // tokens at a time
   Matrix outer(std::min(most, seen), k * w);
   const auto flat = [&](const Matrix& keys, const Matrix& values, Index j,

@@ -185,7 +185,7 @@ Matrix norms_of_one_head(const LayerParts& l, const LayerAt& at) {
     const Row pull = pulls.row(i), p = at.p[0].row(i);
     const Vector a = turned.row(i);
     const double length = pull.norm();
-    const Index seen = visible(l.mask, i, n);
+    const Index seen = visible(l.mask, i, n).end;
     Matrix z = Matrix::Zero(w, in_lanes(seen));  // v_j − v̄_i as columns
     z.leftCols(seen) =
         (values.topRows(seen).rowwise() - means.row(i)).transpose();
@@ -235,7 +235,7 @@ Matrix norms_of_layer(const LayerParts& l, const LayerAt& at) {
   Matrix norms = Matrix::Zero(n, n);
   parallel_for(n, l.threads, [&](Index i) {
     const RowOfPairs row = row_of_pairs(l, at, i);
-    for (Index j = 0; j < visible(l.mask, i, n); ++j) {
+    for (Index j = 0; j < visible(l.mask, i, n).end; ++j) {
       Matrix shares(1, H), steps = Matrix::Zero(H, H * w);
       for (Index h = 0; h < H; ++h) {
         shares(0, h) = at.p[h](i, j);
@@ -297,7 +297,7 @@ Matrix norms_with_slopes(const LayerParts& l, const LayerAt& at) {
   Matrix norms = Matrix::Zero(n, n);
   parallel_for(n, l.threads, [&](Index i) {
     const Matrix pulled = query_at_keys(l, at, i);
-    for (Index j = 0; j < visible(l.mask, i, n); ++j) {
+    for (Index j = 0; j < visible(l.mask, i, n).end; ++j) {
       Matrix part(d, H * w);
       for (Index h = 0; h < H; ++h) {
         auto of_head = part.middleCols(h * w, w);

@@ -175,14 +175,5 @@ TEST(Rotary, HasTheSpeedsOfItsType) {
   EXPECT_NEAR(llama3[3], 0.125 / 2, 1e-15);
 }
 
-TEST(Window, IsRefusedWhereItWouldHideTokens) {
-  const test::LayerCase c{.n = 4};
-  const AttentionWeights w = test::random_layer(c);
-  const Matrix x = test::random_tokens(c);
-  EXPECT_NO_THROW(MultiHeadAttention<double>(w, {.window = 4})(x));
-  EXPECT_THROW(MultiHeadAttention<double>(w, {.window = 3})(x),
-               std::invalid_argument);
-}
-
 }  // namespace score_features_test
 }  // namespace lipscope

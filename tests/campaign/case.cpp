@@ -117,7 +117,8 @@ bool scores_differ(const AttentionWeights& weights, const AttentionOptions& o,
                                                   weights.key_head(h));
     for (Index i = 0; i < n; ++i) {
       double low = HUGE_VAL, high = -HUGE_VAL;
-      for (Index j = 0; j < visible(o.mask, i, n); ++j) {
+      const TokenRange seen = visible(o.mask, i, n);
+      for (Index j = seen.begin; j < seen.end; ++j) {
         const double s =
             o.kind == Kind::l2
                 ? -(q.row(i) - keys.row(j)).squaredNorm() / root

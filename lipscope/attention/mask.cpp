@@ -1,0 +1,52 @@
+#include "lipscope/attention/mask.h"
+
+#include <fmt/format.h>
+
+#include "lipscope/core/errors.h"
+
+namespace lipscope {
+
+Index most_visible(const Mask& mask, Index n) {
+  Index most = 0;
+  for (Index i = 0; i < n; ++i)
+    most = std::max(most, visible(mask, i, n).size());
+  return most;
+}
+
+Index most_seeing(const Mask& mask, Index n) {
+  Index most = 0;
+  for (Index j = 0; j < n; ++j)
+    most = std::max(most, seeing(mask, j, n).size());
+  return most;
+}
+
+Mask at_length(Mask mask, Index n) {
+  if (mask.window && *mask.window >= n) mask.window.reset();
+  return mask;
+}
+
+std::string name_of(const Mask& mask) {
+  std::string name = mask.hides_later ? "causal" : "";
+  const auto add = [&](const std::string& part) {
+    name += (name.empty() ? "" : ", ") + part;
+  };
+  if (mask.window) add(fmt::format("window {}", *mask.window));
+  if (mask.padding_before > 0 || mask.padding_after > 0)
+    add(fmt::format("padding {} before and {} after", mask.padding_before,
+                    mask.padding_after));
+  return name.empty() ? "none" : name;
+}
+
+void require_sound(const Mask& mask, Index n) {
+  require(!mask.window || *mask.window >= 1, "mask: a window of {} tokens",
+          mask.window.value_or(0));
+  require(mask.padding_before >= 0 && mask.padding_after >= 0 &&
+              mask.padding_before + mask.padding_after < n,
+          "mask: {} tokens, of which {} before and {} after are padding", n,
+          mask.padding_before, mask.padding_after);
+  for (Index i = 0; i < n; ++i)
+    require(visible(mask, i, n).size() >= 1,
+            "mask: token {} of {} sees no token ({})", i, n, name_of(mask));
+}
+
+}  // namespace lipscope
