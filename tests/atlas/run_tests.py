@@ -49,11 +49,29 @@ class AtlasTest(unittest.TestCase):
         cls.temporary.cleanup()
 
     @classmethod
-    def run_atlas(cls):
+    def run_atlas(cls, *more):
         return subprocess.run(
             ["/usr/bin/python3", ROOT / "tools" / "atlas", PROGRAM, "--quick", "--models", cls.place / "models",
-             "--records", cls.place / "records", "--document", cls.document, "--picture", cls.place / "atlas.png"],
+             "--records", cls.place / "records", "--document", cls.document, "--picture", cls.place / "atlas.png",
+             "--data", cls.place / "atlas.json", *more],
             capture_output=True, text=True)
+
+    def test_models_that_were_measured_elsewhere_stay_in_the_tables(self):
+        with tempfile.TemporaryDirectory() as folder:
+            document, data = Path(folder) / "atlas.md", Path(folder) / "atlas.json"
+            document.write_text("<!-- tables of tools/atlas --><!-- end of the tables -->")
+            known = json.loads((self.place / "atlas.json").read_text())
+            other = json.loads(json.dumps(known["models"]["minilm"]))
+            other["growth"]["trained, none, attn"]["0"].update(exponent=0.125, low=0.1, high=0.15)
+            data.write_text(json.dumps({"models": {"e5-small-v2": other, "minilm": other}, "heads": {"7": [1, 2, 3]}}))
+            done = self.run_atlas("--tables", "--document", document, "--data", data)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            written = document.read_text()
+            of_minilm, of_other = written.index("## minilm"), written.index("## e5-small-v2")
+            self.assertNotIn("| 0 | 0.125 ± ", written[of_minilm:of_other])
+            self.assertIn("| 0 | 0.125 ± ", written[of_other:])
+            self.assertIn("| 7 | 1.00 | 2.00 | 3.00 |", written)
+            self.assertEqual(json.loads(data.read_text())["models"]["minilm"], known["models"]["minilm"])
 
     @classmethod
     def sizes_of_records(cls):
