@@ -68,6 +68,26 @@ TEST(Mask, ShowsWhatItDoesNotHide) {
   EXPECT_GT(compared, 10000);
 }
 
+TEST(Mask, ShowsAsManyTokensOfALongSequenceAsOfItsParts) {
+  for (const bool later : {false, true})
+    for (const Index window : {1, 2, 3, 7})
+      for (const Index padding : {Index{0}, (window - 1) / 2, window - 1}) {
+        const Mask m{.hides_later = later,
+                     .window = window,
+                     .padding_before = later ? 0 : padding,
+                     .padding_after = padding};
+        Index seen = 0, seers = 0;
+        for (Index i = 0; i < 200; ++i) {
+          seen = std::max(seen, visible(m, i, 200).size());
+          seers = std::max(seers, seeing(m, i, 200).size());
+        }
+        for (const Index n : {Index{200}, Index{1} << 40}) {
+          EXPECT_EQ(most_visible(m, n), seen) << name_of(m);
+          EXPECT_EQ(most_seeing(m, n), seers) << name_of(m);
+        }
+      }
+}
+
 TEST(Mask, IsSoundWhereEveryTokenSeesOne) {
   for (Index n = 1; n <= 8; ++n)
     for (const Mask& m : masks_for(n))

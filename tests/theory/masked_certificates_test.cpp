@@ -113,7 +113,7 @@ TEST(MaskedCertificates, OfManyTokensAreAboveTheJacobianAndNear) {
                           .heads = 3,
                           .biases = true,
                           .seed = 5,
-                          .n = 50,
+                          .n = 35,
                           .rope = turned};
         const AttentionWeights w = test::random_layer(c);
         const AttentionOptions options = test::options_of(c);
