@@ -49,6 +49,7 @@ struct AttentionKind {
   std::string_view note = {};    ///< what --help says of it
   bool tied = false;             ///< keys are the queries: there is no W_K
   bool lipschitz = false;        ///< the Jacobian is bounded over all inputs
+  bool by_itself = false;        ///< but only where each token sees itself
   bool query_over_root = false;  ///< q is divided by √k
   bool scaled = false;  ///< by τ, ν and ε of AttentionOptions::cosine
   /// Features of v are v, so that v + b adds b to each weight's share.
@@ -67,6 +68,12 @@ struct AttentionKind {
   void (*dense)(const DenseHead& head, const AttentionOptions& options,
                 const Matrix& x, Matrix& jacobian) = nullptr;
 
+  /// Whether the Jacobian is bounded over all inputs under this mask: padding
+  /// does not see itself.
+  bool lipschitz_under(const Mask& mask) const {
+    const bool padded = mask.padding_before > 0 || mask.padding_after > 0;
+    return lipschitz && !(by_itself && padded);
+  }
   /// Whether the weights of a row are shares of a whole: they sum to one.
   bool shares() const { return !sigmoid_shift; }
   /// Whether P(v + 1bᵀ) = P v + 1bᵀ: b can be added to what the head gives.

@@ -95,6 +95,7 @@ constinit const AttentionKind l2_kind{
     .note = "tied, Lipschitz",
     .tied = true,
     .lipschitz = true,
+    .by_itself = true,
     // distances do not feel a shift
     .shift = ShiftEffect::values,
     .no_rope =

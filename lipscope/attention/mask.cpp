@@ -5,8 +5,20 @@
 #include "lipscope/core/errors.h"
 
 namespace lipscope {
+namespace {
+
+// Far from both ends a window shows every token the same: so many tokens have
+// one of each sort.
+Index as_many_as_differ(const Mask& mask, Index n) {
+  return std::min(n,
+                  4 * *mask.window + mask.padding_before + mask.padding_after);
+}
+
+}  // namespace
 
 Index most_visible(const Mask& mask, Index n) {
+  if (!mask.window) return visible(mask, n - 1, n).size();
+  n = as_many_as_differ(mask, n);
   Index most = 0;
   for (Index i = 0; i < n; ++i)
     most = std::max(most, visible(mask, i, n).size());
@@ -14,6 +26,8 @@ Index most_visible(const Mask& mask, Index n) {
 }
 
 Index most_seeing(const Mask& mask, Index n) {
+  if (!mask.window) return seeing(mask, mask.padding_before, n).size();
+  n = as_many_as_differ(mask, n);
   Index most = 0;
   for (Index j = 0; j < n; ++j)
     most = std::max(most, seeing(mask, j, n).size());
@@ -44,7 +58,9 @@ void require_sound(const Mask& mask, Index n) {
               mask.padding_before + mask.padding_after < n,
           "mask: {} tokens, of which {} before and {} after are padding", n,
           mask.padding_before, mask.padding_after);
-  for (Index i = 0; i < n; ++i)
+  // how many tokens i sees is the least of a few numbers that are linear in i,
+  // so that the first token or the last one sees fewest
+  for (const Index i : {Index{0}, n - 1})
     require(visible(mask, i, n).size() >= 1,
             "mask: token {} of {} sees no token ({})", i, n, name_of(mask));
 }

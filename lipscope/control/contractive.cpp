@@ -2,7 +2,9 @@
 
 #include <cmath>
 
+#include "lipscope/attention/kinds.h"
 #include "lipscope/core/errors.h"
+#include "lipscope/theory/bounds.h"
 #include "lipscope/theory/kim21.h"
 #include "lipscope/theory/norms.h"
 
@@ -37,9 +39,12 @@ ContractiveL2<Real>::ContractiveL2(const AttentionWeights& weights,
     : attention_(weights, options),
       sequences_(options.sequences),
       width_(weights.query_width()),
+      mask_(options.mask),
       weights_(weight_factor(weights, options.project)) {
   require(options.kind == Kind::l2, "contractive: {} attention has no bound",
           name_of(options.kind));
+  require(kind_of(options.kind).lipschitz_under(options.mask),
+          "contractive: {}", why_no_bounds(options.kind, options.mask));
   require(options.heads.empty() && options.log_mass.size() == 0 &&
               options.seen.empty(),
           "contractive: the bound is that of all heads and of tokens that "
@@ -48,7 +53,7 @@ ContractiveL2<Real>::ContractiveL2(const AttentionWeights& weights,
 
 template <class Real>
 Magnitude ContractiveL2<Real>::bound(Index n) const {
-  return kim21_inf(n, width_) * weights_;
+  return kim21_inf(most_visible(mask_, n), width_) * weights_;
 }
 
 template <class Real>

@@ -28,7 +28,7 @@ template <class Real>
 class ContractiveL2 final : public Map<Real> {
  public:
   /// With options.kind = Kind::l2; tokens do not weigh, and see what the mask
-  /// says.
+  /// says, which has no padding: with it there is no bound.
   ContractiveL2(const AttentionWeights& weights, AttentionOptions options);
 
   MatrixOf<Real> operator()(const MatrixOf<Real>& x) const override;
@@ -43,6 +43,7 @@ class ContractiveL2 final : public Map<Real> {
 
   MultiHeadAttention<Real> attention_;
   Index sequences_, width_;
+  Mask mask_;
   Magnitude weights_;  // what L(n) takes of them
 };
 

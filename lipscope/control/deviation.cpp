@@ -94,8 +94,9 @@ Deviation::Deviation(const Stack& stack) : last_norm_(stack.last_norm) {
   for (const LayerWeights& w : stack.layers) {
     require(w.mask == Mask::causal && w.plain_scores() && w.plain_form() &&
                 w.mlp.gate.size() == 0,
-            "deviation: no causal mask, or rotary positions, a gated MLP, or "
-            "another form of layer");
+            "deviation: the mask \"{}\" where causal is expected, or rotary "
+            "positions, a gated MLP, or another form of layer",
+            name_of(w.mask));
     layers_.emplace_back(w);
   }
 }

@@ -109,11 +109,35 @@ struct TwoAtoms {
   Vector s, t, g;
 };
 
-Matrix sequence(const TwoAtoms& atoms, Index m, Index n) {
+// the s in the rows from `first` on
+Matrix sequence(const TwoAtoms& atoms, Index first, Index m, Index n) {
   Matrix z(n, atoms.s.size());
-  z.topRows(m).rowwise() = atoms.s.transpose();
-  z.bottomRows(n - m).rowwise() = atoms.t.transpose();
+  z.rowwise() = atoms.t.transpose();
+  z.middleRows(first, m).rowwise() = atoms.s.transpose();
   return z;
+}
+
+// the first token that most tokens see
+Index seen_by_most(const Mask& mask, Index n) {
+  Index best = mask.padding_before;
+  if (!mask.window) return best;
+  for (Index j = best; j < n - mask.padding_after; ++j)
+    if (seeing(mask, j, n).size() > seeing(mask, best, n).size()) best = j;
+  return best;
+}
+
+// the first token that sees most
+Index sees_most(const Mask& mask, Index n) {
+  Index best = 0;
+  for (Index i = 1; i < n; ++i)
+    if (visible(mask, i, n).size() > visible(mask, best, n).size()) best = i;
+  return best;
+}
+
+// how many of two ranges are in both
+Index common(const TokenRange& a, const TokenRange& b) {
+  return std::max<Index>(0,
+                         std::min(a.end, b.end) - std::max(a.begin, b.begin));
 }
 
 // `predicted` of two atoms in tokens x, as the header says
@@ -130,13 +154,17 @@ class Prediction final {
     mask_ = o.mask;
   }
 
-  double operator()(Index m, Index n) const {
+  // m tokens s from `first` on
+  double operator()(Index first, Index m, Index n) const {
     double sum = 0.0;
-    for (Index i = m; i < n; ++i) {
-      const double others =
-          static_cast<double>(mask_ == Mask::causal ? i + 1 - m : n - m);
-      const double p = static_cast<double>(m) /
-                       (static_cast<double>(m) + others * std::exp(-gap_));
+    for (Index i = 0; i < n; ++i) {
+      if (first <= i && i < first + m) continue;
+      const TokenRange seen = visible(mask_, i, n);
+      const Index of_s = common(seen, {first, first + m});
+      if (of_s == 0) continue;
+      const double others = static_cast<double>(seen.size() - of_s);
+      const double p = static_cast<double>(of_s) /
+                       (static_cast<double>(of_s) + others * std::exp(-gap_));
       const double move = (p * (along_ + (1.0 - p) * across_)).squaredNorm();
       if (mask_ == Mask::none)
         return std::sqrt(others / static_cast<double>(m) * move);
@@ -159,6 +187,7 @@ class Maker final {
         options_(options),
         region_(region),
         n_(n),
+        first_(seen_by_most(options.mask, n)),
         heads_(chosen_heads(weights, options.heads)) {}
 
   std::vector<Construction> make() {
@@ -206,7 +235,7 @@ class Maker final {
     const TwoAtoms pair{"singular pair", rho * d.right, rho * d.left, d.right};
     for (const TwoAtoms& atoms : {growth, other, pair}) {
       const Prediction from_below(h, options_, region_, atoms);
-      add(atoms.name, sequence(atoms, 1, n_), predicted(from_below, 1),
+      add(atoms.name, sequence(atoms, first_, 1, n_), predicted(from_below, 1),
           Norm::two);
       if (atoms.name != other.name) add_best_atoms(h, atoms);
     }
@@ -224,8 +253,8 @@ class Maker final {
       atoms.s *= scale;
       atoms.t *= scale;
       const Prediction from_below(h, options_, region_, atoms);
-      for (Index m = 1; m < n_; m += 1 + m / 8) {
-        const double now = from_below(m, n_);
+      for (Index m = 1; first_ + m < n_; m += 1 + m / 8) {
+        const double now = from_below(first_, m, n_);
         if (now <= most) continue;
         most = now;
         best = atoms;
@@ -237,14 +266,15 @@ class Maker final {
     const Prediction from_below(h, options_, region_, best);
     add(fmt::format("{}, {} of {} at {:.3g} R", full.name, best_m, n_,
                     std::pow(0.5, 0.25 * static_cast<double>(best_step))),
-        sequence(best, best_m, n_), predicted(from_below, best_m), Norm::two);
+        sequence(best, first_, best_m, n_), predicted(from_below, best_m),
+        Norm::two);
   }
 
   // Two tokens that all others look at equally, far apart in value. The others
   // are as long as the prediction likes best: long ones pull more, and look
   // more at each other.
   void add_balanced(const HeadWeights& h, const Directions& d, double rho) {
-    if (n_ < 3 || d.left.size() < 2) return;
+    if (n_ < 3 || d.left.size() < 2 || first_ + 1 >= n_) return;
     const Vector b = pull_in_z(h, rho * d.left).normalized();
     if (b.norm() == 0.0) return;
     const Vector e = furthest_value(h, b);
@@ -280,19 +310,21 @@ class Maker final {
     const double sine = std::sqrt(1.0 - cosine * cosine);
 
     Matrix z = t.transpose().replicate(n_, 1);
-    z.row(0) = rho * (cosine * b + sine * apart).transpose();
-    z.row(1) = rho * (cosine * b - sine * apart).transpose();
+    z.row(first_) = rho * (cosine * b + sine * apart).transpose();
+    z.row(first_ + 1) = rho * (cosine * b - sine * apart).transpose();
 
     // the two moved apart along w, which moves nothing but their weights
-    const double gap = pull.dot(z.row(0).transpose() - t);
+    const double gap = pull.dot(z.row(first_).transpose() - t);
     const double value =
         value_of(h, options_, direction_of(region_, apart)).norm();
     const double move = pull_of(h, token_of(region_, t)).norm() * rho * sine *
                         value / std::sqrt(2.0);
     double sum = 0.0;
-    for (Index i = 2; i < n_; ++i) {
-      const double others =
-          static_cast<double>(options_.mask == Mask::causal ? i - 1 : n_ - 2);
+    for (Index i = 0; i < n_; ++i) {
+      if (first_ <= i && i < first_ + 2) continue;
+      const TokenRange seen = visible(options_.mask, i, n_);
+      if (common(seen, {first_, first_ + 2}) < 2) continue;
+      const double others = static_cast<double>(seen.size() - 2);
       const double p = 2.0 / (2.0 + others * std::exp(-gap));
       sum += p * p;
     }
@@ -329,7 +361,7 @@ class Maker final {
   }
 
   std::optional<double> predicted(const Prediction& from_below, Index m) const {
-    return if_one_dot_head(from_below(m, n_));
+    return if_one_dot_head(from_below(first_, m, n_));
   }
 
   // what is derived for one dot-product head says nothing of others
@@ -358,13 +390,25 @@ class Maker final {
     }
     add("kim", z, value, Norm::inf);
     // under a mask the token at 0 must see all others
-    if (options_.mask == Mask::causal) add("kim, last", z.colwise().reverse());
+    if (options_.mask == Mask::causal) {
+      add("kim, last", z.colwise().reverse());
+    } else if (options_.mask != Mask::none) {
+      const Index centre = sees_most(options_.mask, n_);
+      const double seen = kim_p(visible(options_.mask, centre, n_).size());
+      for (Index i = 0; i < n_; ++i)
+        z.row(i) = (i % 2 == 0 ? -1.0 : 1.0) *
+                   std::sqrt((seen + 1.0) / d.most) * d.u_most.transpose();
+      z.row(centre).setZero();
+      add("kim, at the token that sees most", z);
+    }
   }
 
   const AttentionWeights& weights_;
   const AttentionOptions& options_;
   const Region& region_;
-  Index n_, head_ = 0;
+  Index n_;
+  Index first_;  // of the tokens that all others are to see
+  Index head_ = 0;
   std::vector<Index> heads_;
   std::vector<Construction> made_;
 };
@@ -376,6 +420,7 @@ std::vector<Construction> constructions(const AttentionWeights& weights,
                                         const Region& region, Index n) {
   require(n >= 1, "constructions: a sequence of {} tokens", n);
   require_sound(weights, options.kind);
+  require_sound(options.mask, n);
   require(region.gain.size() == 0 || region.gain.size() == weights.features(),
           "constructions: a norm of {} features for tokens of {}",
           region.gain.size(), weights.features());

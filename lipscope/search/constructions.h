@@ -26,7 +26,8 @@ struct Construction {
 /// region, and λ, u an extreme eigenvalue of (A + Aᵀ)/2 with its unit vector:
 ///
 ///   growth       one token s, all others t, s first (a causal mask lets all
-///                others see it). If λ_max > −8λ_min: s = ρu, t = ρu/2,
+///                others see it), or under a window or padding the first token
+///                that most see. If λ_max > −8λ_min: s = ρu, t = ρu/2,
 ///                γ = λ_max/8; otherwise s = −ρu, t = ρu, γ = −λ_min
 ///   growth, other sign   the case that the condition does not choose
 ///   singular pair        s = ρb, t = ρa for the top singular pair aAbᵀ
@@ -41,18 +42,21 @@ struct Construction {
 ///   repeated     all tokens at ρu
 ///   kim          tied L2: a token at 0 and half of the others at each of
 ///                ±√((p+1)/λ) u, p = W₀((n−1)/e), λ the largest eigenvalue
-///                of A = W_Q W_Qᵀ/√k
+///                of A = W_Q W_Qᵀ/√k; under a mask also with the token that
+///                sees most at 0 (n is what it sees)
 ///
 /// Two atoms, dot-product, one head: move all m tokens s together along g. With
-/// w = tA + c, an other token gives them the weight P = m/(m + l e^{−w·(s−t)})
-/// if it sees l tokens t, and moves by P(g + (1−P)(w·g)(s−t))V/√m; summed over
+/// w = tA + c, an other token gives them the weight P = k/(k + l e^{−w·(s−t)})
+/// if it sees k of them (all m, unless a window hides some) and l tokens t, and
+/// moves by P(g + (1−P)(w·g)(s−t))V/√m; summed over
 /// the others that is `predicted`. For growth, without biases and V = I, it is
 /// √(n−1)·P(1 + 2(1−P)γR²).
 ///
 /// Balanced, the same: move the two apart along w. Their means stay, and an
-/// other token that gives them the weight P moves by P|w|ρ sin θ |eV|/√2. For
-/// large scores and V = I that is √(n−2)·a·τ sin θ/√2: within a factor √2 of
-/// column_sums where aAaᵀ ≤ 0, and within 2√2 always (A = I: τ = cos θ = 1/√2).
+/// other token that sees both and gives them the weight P moves by P|w|ρ sin θ
+/// |eV|/√2. For large scores and V = I that is √(n−2)·a·τ sin θ/√2: within a
+/// factor √2 of column_sums where aAaᵀ ≤ 0, and within 2√2 always (A = I: τ =
+/// cos θ = 1/√2).
 ///
 /// Kim: 4p − 1 + 2/(p+1) in the inf-norm for odd n and H = d = 1, times
 /// |λ W_V W_O|.

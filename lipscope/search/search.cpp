@@ -223,9 +223,12 @@ SearchResult search(const AttentionWeights& weights,
           "search: {} restarts, {} evaluations, a budget of {} s", o.restarts,
           o.max_evaluations, o.budget);
   require(region.radius > 0.0, "search: a radius of {}", region.radius);
-  require(kind_of(options.kind).lipschitz || region.bounded(),
-          "search: {} attention is not Lipschitz everywhere; it needs a radius",
-          name_of(options.kind));
+  require_sound(options.mask, o.n);
+  require(
+      kind_of(options.kind).lipschitz_under(options.mask) || region.bounded(),
+      "search: {} attention under the mask \"{}\" is not Lipschitz "
+      "everywhere; it needs a radius",
+      name_of(options.kind), name_of(options.mask));
   return Search(weights, options, region, o).run();
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/theory/bounds.h"
 #include "lipscope/theory/column_sums.h"
 #include "lipscope/theory/kim21.h"
 #include "lipscope/theory/l2_kernel.h"
@@ -11,7 +12,7 @@
 namespace lipscope {
 
 AttentionConstants::AttentionConstants(const AttentionWeights& weights,
-                                       Kind kind, Mask mask)
+                                       Kind kind, const Mask& mask)
     : kind_(kind), mask_(mask) {
   require_sound(weights, kind);
   if (name().empty()) return;
@@ -37,16 +38,19 @@ std::optional<AttentionGain> AttentionConstants::over(Index n,
                                                       double radius) const {
   if (name().empty()) return std::nullopt;
   if (kind_ == Kind::l2) {
-    const Magnitude row = l2_row_sums(kim21_phi_inverse(n), 1);
+    const Magnitude row =
+        l2_row_sums(kim21_phi_inverse(most_visible(mask_, n)), 1);
     return AttentionGain{l2_kernel(n, mask_) * l2_path_, row * l2_token_,
                          row * l2_path_};
   }
   HeadBounds two, token;
   for (const HeadNorms& h : dot_) {
     const ScoreSizes sizes = sizes_over_ball(h, radius);
-    const Magnitude of_two = mask_ == Mask::causal
-                                 ? column_sums_causal(sizes, n)
-                                 : column_sums(sizes, n);
+    const Mask mask = at_length(mask_, n);
+    const Magnitude of_two = mask == Mask::causal ? column_sums_causal(sizes, n)
+                             : mask == Mask::none
+                                 ? column_sums(sizes, n)
+                                 : column_sums_masked(sizes, n, mask);
     const Magnitude of_token = row_sums(sizes);
     two.alone.push_back(of_two * h.value);
     two.projected.push_back(of_two * h.projected);
@@ -58,6 +62,7 @@ std::optional<AttentionGain> AttentionConstants::over(Index n,
 }
 
 std::string AttentionConstants::name() const {
+  if (!why_no_bounds(kind_, mask_).empty()) return "";
   return kind_ == Kind::l2    ? l2_row_sums_statement.name
          : kind_ == Kind::dot ? row_sums_statement.name
                               : "";

@@ -20,20 +20,21 @@ struct AttentionGain {
 /// The constants of one layer's attention over balls of any radius: norms of
 /// weights are taken once, and asked many times.
 ///
-///   dot        two: column_sums_causal or column_sums; token, row: row_sums.
-///   (Row i of
-///              the line in column_sums.h is at most a|dx_i| + (1 +
-///              g)(Σ_jP_ij|dx_j|²)^½ ≤ (1 + a + g)‖dX‖_F.)
+///   dot        two: column_sums_causal or column_sums, under other masks
+///              column_sums_masked; token, row: row_sums. (Row i of the line in
+///              column_sums.h is at most a|dx_i| + (1 + g)(Σ_jP_ij|dx_j|²)^½ ≤
+///              (1 + a + g)‖dX‖_F.)
 ///   l2         everywhere; two: l2_kernel; token: l2_row_sums; row: that
 ///              with the smaller factor of weights that l2_kernel has. (In
 ///              its notation, (Σ_hΣ_jP^h_ij|dy^h_j|²)^½ ≤ ‖dX W_Q k^{-1/4}‖_F
 ///              for the heads side by side, in place of max_j|dy^h_j| for
 ///              each.)
-///   others     nothing is proved
+///   others     nothing is proved, nor for l2 with padding
 class AttentionConstants {
  public:
   /// Attention after its output projection, without RoPE.
-  AttentionConstants(const AttentionWeights& weights, Kind kind, Mask mask);
+  AttentionConstants(const AttentionWeights& weights, Kind kind,
+                     const Mask& mask);
 
   /// Over sequences of n tokens of norm at most `radius`; nothing where nothing
   /// is proved.

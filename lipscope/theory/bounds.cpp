@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "lipscope/attention/kinds.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/theory/castin24.h"
 #include "lipscope/theory/column_sums.h"
@@ -57,7 +58,12 @@ void add_dot(const LayerHeads& layer, const BoundSetting& q,
         return castin24_meanfield(h.score, q.radius);
       });
   }
-  if (q.mask == Mask::none) {
+  if (q.mask != Mask::none && q.mask != Mask::causal) {
+    // a window or padding: positions that measures do not have
+    offer(column_sums_masked_statement, [&](const HeadNorms& h) {
+      return column_sums_masked(h.sizes, q.n, q.mask);
+    });
+  } else if (q.mask == Mask::none) {
     offer(column_sums_statement,
           [&](const HeadNorms& h) { return column_sums(h.sizes, q.n); });
     // positions are tied to tokens by RoPE: there is no map of measures
@@ -80,17 +86,20 @@ void add_l2(const LayerHeads& layer, const BoundSetting& q,
   std::vector<L2HeadNorms> norms;
   for (const HeadWeights& h : layer.heads) norms.push_back(l2_head_norms(h));
   const Index k = layer.heads[0].query.cols();
-  const double p = kim21_phi_inverse(q.n);
+  // n is how many tokens one sees in p, and how many see one elsewhere
+  const Index seen = most_visible(q.mask, q.n);
+  const Index seers = most_seeing(q.mask, q.n);
+  const double p = kim21_phi_inverse(seen);
   const Magnitude weights = kim21_weight_factor(norms) * layer.output;
   const InputSet scope = InputSet::everywhere();
   out.push_back(make_bound(
       kim21_inf_statement,
-      kim21_inf(q.n, k) * kim21_inf_weight_factor(norms, layer.output_inf),
+      kim21_inf(seen, k) * kim21_inf_weight_factor(norms, layer.output_inf),
       scope));
   out.push_back(
-      make_bound(kim21_two_statement, kim21_two(p, q.n, k) * weights, scope));
+      make_bound(kim21_two_statement, kim21_two(p, seers, k) * weights, scope));
   out.push_back(make_bound(l2_diagonal_apart_statement,
-                           l2_diagonal_apart(p, q.n, k) * weights, scope));
+                           l2_diagonal_apart(p, seers, k) * weights, scope));
   out.push_back(
       make_bound(l2_row_sums_statement,
                  l2_row_sums(p, k) * l2_row_sums_weights(layer, norms), scope));
@@ -119,12 +128,12 @@ void add_sigmoid(const LayerHeads& layer, const BoundSetting& q,
                    .both = well_above(b_b * slack / root_k),
                    .value = norms.value,
                    .value_bias = length_above(h.value_bias)};
-    heads.alone.push_back(ramapuram24_ball(s, q.radius, q.n));
+    heads.alone.push_back(ramapuram24_ball(s, q.radius, q.n, q.mask));
     s.value = norms.projected;
     if (layer.projected)
       s.value_bias =
           well_above(length_above(h.output.transpose() * h.value_bias) * slack);
-    heads.projected.push_back(ramapuram24_ball(s, q.radius, q.n));
+    heads.projected.push_back(ramapuram24_ball(s, q.radius, q.n, q.mask));
   }
   out.push_back(make_bound(ramapuram24_ball_statement, together(layer, heads),
                            InputSet::ball(q.radius)));
@@ -169,6 +178,7 @@ void require_sound_setting(const AttentionWeights& weights,
                            const BoundSetting& q) {
   require_sound(weights, q.kind);
   require(q.n >= 1, "bound: a sequence of {} tokens", q.n);
+  require_sound(q.mask, q.n);
   const KindBounds& kind = kind_bounds(q.kind);
   require(!q.rope || kind.rope, "bound: rope with {} attention",
           name_of(q.kind));
@@ -195,13 +205,26 @@ const KindBounds& kind_bounds(Kind kind) {
   throw std::invalid_argument("kind_bounds: no such kind");
 }
 
+std::string why_no_bounds(Kind kind, const Mask& mask) {
+  if (!kind_bounds(kind).add)
+    return fmt::format("nothing is proved of {} attention", name_of(kind));
+  if (kind_of(kind).lipschitz && !kind_of(kind).lipschitz_under(mask))
+    return fmt::format(
+        "{} attention is not Lipschitz under the mask \"{}\": padding does not "
+        "see itself, and nothing holds it near what it sees",
+        name_of(kind), name_of(mask));
+  return "";
+}
+
 std::vector<Bound> bounds(const AttentionWeights& weights,
                           const BoundSetting& setting) {
   require_sound_setting(weights, setting);
   std::vector<Bound> out;
-  const KindBounds& kind = kind_bounds(setting.kind);
-  if (!kind.add) return out;
-  kind.add(layer_heads(weights, setting.heads, setting.project), setting, out);
+  if (!why_no_bounds(setting.kind, setting.mask).empty()) return out;
+  BoundSetting exact = setting;
+  exact.mask = at_length(setting.mask, setting.n);
+  kind_bounds(setting.kind)
+      .add(layer_heads(weights, setting.heads, setting.project), exact, out);
   return out;
 }
 

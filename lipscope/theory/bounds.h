@@ -43,10 +43,16 @@ struct KindBounds {
 
 const KindBounds& kind_bounds(Kind kind);
 
+/// Why nothing is proved of this kind under this mask, over any set; empty
+/// where something is.
+std::string why_no_bounds(Kind kind, const Mask& mask);
+
 /// Every bound that is proved for the setting, in no order. What does not
 /// apply is not there: the forms of Castin24 with a query bias or RoPE,
-/// unmasked forms under a mask, anything for untied L2 attention, dot-product
-/// or sigmoid attention over an unbounded set.
+/// unmasked forms under a mask, those over measures under a window or padding,
+/// anything for untied L2 attention and for tied L2 attention with padding
+/// (unbounded.h), dot-product or sigmoid attention over an unbounded set. A
+/// window that is as long as the sequence or longer is none.
 ///
 /// Several heads: the sum over heads with V_h = W_V,h W_O,h, or
 /// ‖W_O‖(Σ_h Lip_h²)^{1/2} with V_h = W_V,h, whichever is smaller; without the

@@ -11,6 +11,10 @@ namespace lipscope {
 /// Over sequences of n tokens, any mask:
 ///
 ///   Lip₂ ≤ √3 ‖V‖ (‖A‖²R⁴(4n + 1) + n)^{1/2}
+///
+/// (Any rows that sum to one: the three parts of dy_i in column_sums.h are at
+/// most ‖A‖R², √n and √n‖A‖R² times ‖V‖, the variance of tokens of the ball
+/// being at most R² and ‖P‖ at most √n.)
 extern const Statement castin24_ball_statement;
 Magnitude castin24_ball(double norm_a, double R, Index n);  ///< at ‖V‖ = 1
 
@@ -26,9 +30,10 @@ Magnitude castin24_meanfield(double norm_a, double R);  ///< at ‖V‖ = 1
 ///   R_A = max_i max(|x_i A|, |A x_iᵀ|), r = max_ij |x_i − x_j|
 ///
 /// The argument of castin24_ball with what is seen of the tokens in place of R:
-/// the three parts of J have norms at most R_A r (‖A Cov_i‖ ≤
-/// Σ_jP_ij|A x_jᵀ||x_j−m_i|), √n and √n R_A r, and (a+b+c)² ≤ 3(a²+b²+c²). With
-/// |x_iA| alone it is false: tokens with x_iA = 0 have any ‖A Cov_i‖.
+/// the three parts of J have, for any rows that sum to one, norms at most R_A r
+/// (‖A Cov_i‖ ≤ Σ_jP_ij|A x_jᵀ||x_j−m_i|), √n and √n R_A r, and (a+b+c)² ≤
+/// 3(a²+b²+c²). With |x_iA| alone it is false: tokens with x_iA = 0 have any ‖A
+/// Cov_i‖.
 extern const Statement castin24_data_statement;
 Magnitude castin24_data(double longest_pull, double diameter,
                         Index n);  ///< at ‖V‖ = 1

@@ -16,8 +16,19 @@ namespace lipscope {
 
 /// The largest column sum of P over n tokens when the logits of each row lie
 /// within 2s of one another: n/(1 + (n−1)e^{−2s}), or S (below) under a causal
-/// mask.
-Magnitude largest_column_sum(double spread, Index n, Mask mask);
+/// mask. Any other mask: with m_i the number of tokens that token i sees,
+///
+///   max_j Σ_{i sees j} 1/(1 + (m_i−1)e^{−2s}).
+///
+/// Proof. P_ij is e^{s_ij} over the sum of the m_i numbers e^{s_il} of the row,
+/// each of which is at least e^{s_ij−2s}, and s_ij itself among them.
+///
+/// How it is summed. Far from both ends a window shows every token the same: of
+/// a longer sequence only as many tokens are looked at as have all the columns
+/// that differ, four windows and the padding. Without a window, padded, all m_i
+/// are m = n − padding, and it is n/(1 + (m−1)e^{−2s}); causal, the first
+/// column is the largest, S of m tokens and padding/(1 + (m−1)e^{−2s}).
+Magnitude largest_column_sum(double spread, Index n, const Mask& mask);
 
 /// Over sequences of n tokens, no mask:
 ///
@@ -53,6 +64,17 @@ Magnitude column_sums_meanfield(const ScoreSizes& sizes);
 /// ≤ n and S ≤ e^{2s}(1 + ln n).) The second is hardy_meanfield.
 extern const Statement column_sums_causal_statement;
 Magnitude column_sums_causal(const ScoreSizes& sizes, Index n);
+
+/// Over sequences of n tokens, any mask (offered with a window or padding):
+///
+///   Lip₂ ≤ ‖V‖ ( a + (1 + g) √(largest_column_sum) )
+///
+/// Proof. That of column_sums asks of a row of P no more than that it sums to
+/// one over tokens of the set, and of D_i that row i's variance is that of such
+/// tokens: whether i itself is among them does not matter.
+extern const Statement column_sums_masked_statement;
+Magnitude column_sums_masked(const ScoreSizes& sizes, Index n,
+                             const Mask& mask);
 
 /// Causal mask, over measures on positions and tokens, in the conditional
 /// distance of order 2; n does not enter:

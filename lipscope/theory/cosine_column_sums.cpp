@@ -14,7 +14,7 @@ const Statement cosine_column_sums_statement{
         "lipscope: column sums of P and unit variances, proof in "
         "theory/cosine_column_sums.h"};
 
-Magnitude cosine_column_sums(const CosineNorms& c, Index n, Mask mask) {
+Magnitude cosine_column_sums(const CosineNorms& c, Index n, const Mask& mask) {
   const Magnitude slope = well_above(c.nu / std::sqrt(c.epsilon));
   const Magnitude mixed = Magnitude(c.tau) * c.key + c.value;
   return slope * (Magnitude(c.tau) * c.query +

@@ -23,14 +23,14 @@ Largest largest_of_rows(const LayerParts& l, const Matrix& query_factor,
   const Matrix weights = l.key.middleCols(h * l.k, l.k);
   std::vector<Largest> of_row(n);
   parallel_for(n, l.threads, [&](Index i) {
-    const Index seen = visible(l.mask, i, n).end;
-    const Row p = at.p[h].row(i).head(seen);
-    Matrix centred = at.x.topRows(seen);
+    const TokenRange seen = visible(l.mask, i, n);
+    const Row p = at.p[h].row(i).segment(seen.begin, seen.size());
+    Matrix centred = at.x.middleRows(seen.begin, seen.size());
     const Row mean = p * centred;
     centred.rowwise() -= mean;
     // A Cov_i = W_Q Σ_j P_ij k_jᵀ(x_j − m_i): F in place of W_Q
-    const Matrix mixed =
-        keys.topRows(seen).transpose() * (p.transpose().asDiagonal() * centred);
+    const Matrix mixed = keys.middleRows(seen.begin, seen.size()).transpose() *
+                         (p.transpose().asDiagonal() * centred);
     of_row[i].diagonal = weight_norm_above(query_factor.transpose() * mixed);
     const Matrix scaled = p.cwiseSqrt().transpose().asDiagonal() * centred;
     const Vector w = weights * at.q.row(i).segment(h * l.k, l.k).transpose();

@@ -30,10 +30,14 @@ const Statement l2_kernel_statement{
         "lipscope: column sums of a normalised Gaussian kernel, proof in "
         "theory/l2_kernel.h"};
 
-Magnitude l2_kernel(Index n, Mask mask) {
-  const double p = kim21_phi_inverse(n);
-  const double tokens = static_cast<double>(n), others = tokens - 1.0;
-  const double twice = mask == Mask::causal ? 2.0 : 1.0;
+Magnitude l2_kernel(Index n, const Mask& given) {
+  const Mask mask = at_length(given, n);
+  require(mask.padding_before == 0 && mask.padding_after == 0,
+          "l2_kernel: nothing is proved for the mask \"{}\"", name_of(mask));
+  const double p = kim21_phi_inverse(most_visible(mask, n));
+  const double tokens = static_cast<double>(most_seeing(mask, n));
+  const double others = tokens - 1.0;
+  const double twice = mask == Mask::none ? 1.0 : 2.0;
   const double column =
       well_above(std::min(std::sqrt(twice * tokens), (tokens + 1.0) / 2.0));
   const double weighted =

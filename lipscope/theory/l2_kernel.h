@@ -20,7 +20,9 @@
 ///   C ≤ min(√(cn), (n + 1)/2),  D ≤ m g(min(√(cm)/m, t*)),  m = n − 1,
 ///   g(t) = t ln(1/t − 1), t* = 0.2178… where g is largest,
 ///
-/// with c = 1, or 2 under a causal mask.
+/// with c = 1, or 2 under a causal mask. Under a window c = 2, n is the largest
+/// number of tokens that see one, and p that of the most that one sees. Not for
+/// padding, which does not see itself.
 ///
 /// Proof. The map is Y ↦ [t_1 g(Y_1/t_1), …] between the linear maps [t_h
 /// W_Q,h] k^{-1/4} and [U_h/t_h] k^{-1/4}: heads stand side by side, so that
@@ -43,6 +45,14 @@
 /// over l ≤ i, hence 2Σ_i (1/Z_i) Σ_{l≤i}E_il = 2n, since Z_l ≥ 1. The same
 /// without i = j has m for n.
 ///
+/// Under a window the i that see j are some up to j and some after it. Two of
+/// the one sort see each other, so that what was said without a mask holds for
+/// each sort by itself (Σ_lE_il over the sort of i is at most Z_i): a of the
+/// one and b of the other sum to at most √a + √b ≤ √(2(a + b)). Under a causal
+/// window they are j and some after it, the later of two sees the earlier, and
+/// the proof is that without a window. Columns that fewer tokens see have the
+/// same bounds: numbers P_ij = 0 may be added to them.
+///
 /// D: for i ≠ j, P_ij ≤ E_ij/(1 + E_ij), so |y_i−y_j|² = −ln E_ij ≤ ln(1/P_ij −
 /// 1) and P_ij|y_i−y_j|² ≤ g(P_ij). g is concave, and so is at most g(t) at
 /// t = min(mean, t*) on the average over m numbers of that mean.
@@ -53,7 +63,7 @@ namespace lipscope {
 
 extern const Statement l2_kernel_statement;
 
-Magnitude l2_kernel(Index n, Mask mask);  ///< Φ(n)
+Magnitude l2_kernel(Index n, const Mask& mask);  ///< Φ(n)
 
 /// ‖[t_h W_Q,h]‖ and ‖[U_h/t_h]‖ of these heads, from above, where t_h makes
 /// the two Frobenius norms of a head alike. Where heads have no output

@@ -229,6 +229,12 @@ LayerAt layer_at(const LayerParts& l, const Matrix& x) {
   return at;
 }
 
+TokenRange seen_by_any(const Mask& mask, Index begin, Index rows, Index n) {
+  // what is seen first and last moves forwards with the token, or stays
+  return {visible(mask, begin, n).begin,
+          visible(mask, begin + rows - 1, n).end};
+}
+
 Matrix head_means(const LayerParts& l, const LayerAt& at, const Matrix& x) {
   const Index n = x.rows(), width = x.cols() / l.heads;
   Matrix out(n, x.cols());

@@ -81,6 +81,10 @@ struct LayerAt {
 
 LayerAt layer_at(const LayerParts& weights, const Matrix& x);
 
+/// The tokens that one of the tokens begin, …, begin + rows − 1 of n sees, and
+/// those between them.
+TokenRange seen_by_any(const Mask& mask, Index begin, Index rows, Index n);
+
 /// c_i^h for all heads side by side, [n×H·w]: the outputs P v of the heads
 /// where weights are shares of a whole, otherwise 0. A logit s_ij moves output
 /// i along v_j − c_i, by P'_ij.

@@ -13,8 +13,8 @@ namespace lipscope {
 
 /// Every bound on the attention of a layer over sequences of n of these tokens
 /// (see bounds.h), after the output projection or before it. Empty where none
-/// is proved: untied L2, rotary positions in other kinds than dot-product,
-/// q/k-norm and relative positions.
+/// is proved: untied L2, tied L2 with padding, rotary positions in other kinds
+/// than dot-product, q/k-norm and relative positions.
 std::vector<Bound> attention_bounds(const LayerWeights& layer, bool project,
                                     const ModelMapOptions& options, Index n,
                                     const TokenSet& tokens);

@@ -19,7 +19,8 @@ std::optional<ModelBound> model_bound_everywhere(const Model& model,
     TokenSet tokens = entering;
     if (std::optional<NormWeights> norm = load_input_norm(model, l))
       tokens = {norm_layer_radius(*norm), std::move(norm)};
-    else if (unbounded(options.kind.value_or(layer.kind)) &&
+    else if (unbounded(options.kind.value_or(layer.kind),
+                       options.mask.value_or(layer.mask)) &&
              (l > 0 || !(entering.radius > 0.0)))
       return std::nullopt;
     std::optional<LayerBound> block =

@@ -15,6 +15,10 @@ struct CosineNorms {
 /// W_O [Qi23, with the ½ of Nair25 for softmax]:
 ///
 ///   Lip₂ ≤ n²ντε^{-1/2}‖W_K‖ + nντε^{-1/2}‖W_Q‖ + 2nνε^{-1/2}‖W_V‖
+///
+/// Under every mask, windows and padding too: no column of P sums to more than
+/// n, and each of the three terms is at least that of cosine_column_sums with
+/// √C ≤ √n.
 extern const Statement qi23_cosine_statement;
 Magnitude qi23_cosine(const CosineNorms& norms, Index n);
 

@@ -13,7 +13,8 @@ const Statement ramapuram24_ball_statement{
         "Ramapuram24, sigmoid attention, re-derived over a ball with "
         "biases, proof in theory/ramapuram24.h"};
 
-Magnitude ramapuram24_ball(const SigmoidNorms& s, double R, Index n) {
+Magnitude ramapuram24_ball(const SigmoidNorms& s, double R, Index n,
+                           const Mask& mask) {
   const double tokens = static_cast<double>(n);
   const Magnitude bias = Magnitude(s.query_bias) + s.key_bias;
   const double logit = (Magnitude(s.score) * R * R + bias * R + s.both).value();
@@ -23,7 +24,8 @@ Magnitude ramapuram24_ball(const SigmoidNorms& s, double R, Index n) {
   const double sigma = 1.0 / (1.0 + std::exp(-top));
   const double slope = top >= 0.0 ? 0.25 : sigma * (1.0 - sigma);
   const auto up = [](double x) { return std::min(1.0, x * (1.0 + 0x1p-40)); };
-  return Magnitude(tokens) *
+  const Index looked_at = std::max(most_visible(mask, n), most_seeing(mask, n));
+  return Magnitude(static_cast<double>(looked_at)) *
          (Magnitude(s.value) * up(sigma) +
           (Magnitude(s.score) * 2.0 * R + bias) *
               (Magnitude(s.value) * R + s.value_bias) * up(slope));

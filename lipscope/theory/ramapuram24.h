@@ -1,6 +1,6 @@
 #pragma once
 
-#include "lipscope/core/matrix.h"
+#include "lipscope/attention/mask.h"
 #include "lipscope/theory/bound.h"
 
 namespace lipscope {
@@ -29,7 +29,12 @@ struct SigmoidNorms {
 /// + Σ_j σ'_ij (dx_j·(x_iA + b_QW_Kᵀ)) v_j, and |v_j| ≤ ‖V‖R + |b_V|. The n×n
 /// matrices of the norms of the J_ij have norm at most n times their largest
 /// entry; the middle term changes each token by itself, with n summands a row.
+///
+/// Under a mask n, outside of log n, is the largest number of tokens that one
+/// sees or that see one: a matrix ≥ 0 with r numbers in a row and c in a column
+/// has norm at most √(rc) times the largest.
 extern const Statement ramapuram24_ball_statement;
-Magnitude ramapuram24_ball(const SigmoidNorms& norms, double R, Index n);
+Magnitude ramapuram24_ball(const SigmoidNorms& norms, double R, Index n,
+                           const Mask& mask = Mask::none);
 
 }  // namespace lipscope

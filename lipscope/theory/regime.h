@@ -18,7 +18,8 @@ struct Regime {
 ///
 /// Where the logits of a row lie within 2s of one another, a column of P sums
 /// to about n while n ≪ e^{2s} and to no more than e^{2s} ever (under a causal
-/// mask that times log n), and the bound has the root of that:
+/// mask that times log n), nor to more than the tokens that a window lets see
+/// one, and the bound has the root of that:
 ///
 ///   sqrt-n      it grows, with an exponent above 1/4
 ///   saturated   it hardly does

@@ -9,7 +9,9 @@
 #include "lipscope/theory/layer_heads.h"
 
 /// Attention in the largest token norm, max_i |x_i|: each row of P sums to 1,
-/// so that no power of n is left. Any mask, any n.
+/// so that no power of n is left. Any n; any mask, for tied L2 attention
+/// without padding. Nothing here asks whether a token sees itself but Kim21's
+/// lemma.
 namespace lipscope {
 
 /// One dot-product head over a set of tokens, at ‖V‖ = 1:

@@ -24,7 +24,9 @@
 ///
 ///   ‖J‖₂ ≤ value + ‖N‖, N_ij ≥ ‖key part ij‖ + δ_ij‖query part i‖,
 ///
-/// where the part ij [d×e] of a path says how token j acts on token i.
+/// where the part ij [d×e] of a path says how token j acts on token i. Value
+/// and key parts are 0 where i does not see j; the query part of i is always
+/// there.
 namespace lipscope {
 
 /// What the paths take of the weights alone. Without an output projection heads

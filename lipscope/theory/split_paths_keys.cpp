@@ -136,8 +136,11 @@ class KeyRows {
     const Matrix mean_grams = head_grams(split_.output, means, H);
     std::vector<Matrix> factors;    // lower triangular, of the Γ_i
     std::vector<PullGrams> by_key;  // or the Γ_ij themselves
+    const TokenRange any = seen_by_any(l_.mask, begin, rows, n);
+    const TokenRange pulled = l_.mask.window ? any : TokenRange{0, n};
     if (pulls_by_key()) {
-      for (Index i = 0; i < rows; ++i) by_key.push_back(pull_grams(begin + i));
+      for (Index i = 0; i < rows; ++i)
+        by_key.push_back(pull_grams(begin + i, pulled));
     } else {
       const Matrix grams = head_grams(split_.key, q, H);
       for (Index i = 0; i < rows; ++i)
@@ -159,19 +162,20 @@ class KeyRows {
     PowersOf powers_of(H);
     LaneFactor lane_factor(H);
     Lanes g(H * H), p(H);
-    const Index seen_most = visible(l_.mask, begin + rows - 1, n).end;
-    for (Index from = 0; from < seen_most; from += most) {
-      const Index columns = std::min(most, seen_most - from);
+    for (Index from = any.begin; from < any.end; from += most) {
+      const Index columns = std::min(most, any.end - from);
       // u_j^a·ū_i^b: rows (i, b) of matrix a
       for (Index a = 0; a < H; ++a)
         gemm(as_is(view(std::as_const(turned), {0, a * w, rows * H, w})),
              transposed(view(at_.v, {from, a * w, columns, w})),
              view(cross[a], {0, 0, rows * H, columns}));
-      for (Index i = 0; i < rows; ++i)
+      for (Index i = 0; i < rows; ++i) {
+        const TokenRange seen = visible(l_.mask, begin + i, n);
         for (Index j = 0; j < columns; j += lane_width) {
-          const Index count =
-              std::min(lane_width, visible(l_.mask, begin + i, n).end - from - j);
+          const Index count = std::min(lane_width, seen.end - from - j);
           if (count <= 0) break;
+          const Index hidden = std::max<Index>(0, seen.begin - from - j);
+          if (hidden >= count) continue;
           Lane largest = Lane::Zero();
           for (Index a = 0; a < H; ++a) {
             p[a] = lane_of(&at_.slope(a)(begin + i, from + j), count);
@@ -189,32 +193,34 @@ class KeyRows {
               lane_of(&sizes_[from + j], count) + means.row(i).norm();
           Lane found;
           if (pulls_by_key()) {
-            lane_factor.make(by_key[i].grams, from + j, count,
-                             lane_of(&by_key[i].errors[from + j], count));
+            const Index at = from + j - pulled.begin;
+            lane_factor.make(by_key[i].grams, at, count,
+                             lane_of(&by_key[i].errors[at], count));
             found = finished(powers_of(lane_factor, g), largest,
                              lane_factor.size2(), sizes);
           } else {
             found = finished(powers_of(factors[i], g), largest,
                              factors[i].squaredNorm(), sizes);
           }
-          norms.row(begin + i).segment(from + j, count) =
-              found.head(count).matrix().transpose();
+          norms.row(begin + i).segment(from + j + hidden, count - hidden) =
+              found.segment(hidden, count - hidden).matrix().transpose();
         }
+      }
     }
   }
 
  private:
-  // Γ_ij for all j: entry (a, b) as row a·H + b, and how far they are from
+  // Γ_ij for these j: entry (a, b) as row a·H + b, and how far they are from
   // exact
   struct PullGrams {
     Matrix grams;
     Vector errors;
   };
 
-  PullGrams pull_grams(Index i) const {
-    const Matrix q = query_at_keys(l_, at_, i);
+  PullGrams pull_grams(Index i, const TokenRange& keys) const {
+    const Matrix q = query_at_keys(l_, at_, i, keys);
     Matrix grams = head_grams(split_.key, q, l_.heads);
-    if (shared_) remove_direction(*shared_, 0, q, l_.heads, 1, grams);
+    if (shared_) remove_direction(*shared_, keys.begin, q, l_.heads, 1, grams);
     PullGrams out{grams.transpose(), Vector(q.rows())};
     for (Index j = 0; j < q.rows(); ++j) {
       const double size2 = q.row(j).squaredNorm();

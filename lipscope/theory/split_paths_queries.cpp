@@ -142,9 +142,9 @@ void covariances(const LayerParts& l, const LayerAt& at, const Moved& m,
                  Index h, Index begin, Matrix& out) {
   const Index k = m.k.cols() / l.heads, w = m.v.cols() / l.heads;
   const Index rows = out.rows();
-  const Index seen = visible(l.mask, begin + rows - 1, at.x.rows()).end;
+  const TokenRange seen = seen_by_any(l.mask, begin, rows, at.x.rows());
   constexpr Index most = 64;  // tokens at a time
-  Matrix outer(std::min(most, seen), k * w);
+  Matrix outer(std::min(most, seen.size()), k * w);
   const auto flat = [&](const Matrix& keys, const Matrix& values, Index j,
                         double* to, const auto& into) {
     for (Index a = 0; a < k; ++a)
@@ -152,14 +152,14 @@ void covariances(const LayerParts& l, const LayerAt& at, const Moved& m,
         into(lane_at(to + a * w + x),
              keys(j, h * k + a) * lane_at(&values(j, h * w + x)));
   };
-  for (Index from = 0; from < seen; from += most) {
-    const Index count = std::min(most, seen - from);
+  for (Index from = seen.begin; from < seen.end; from += most) {
+    const Index count = std::min(most, seen.end - from);
     for (Index j = 0; j < count; ++j)
       flat(m.k, m.v, from + j, outer.row(j).data(),
            [](auto to, const auto& product) { to = product; });
     gemm(as_is(view(at.slope(h), {begin, from, rows, count})),
          as_is(view(std::as_const(outer), {0, 0, count, k * w})), view(out),
-         from == 0 ? Into::overwrite : Into::add);
+         from == seen.begin ? Into::overwrite : Into::add);
   }
   if (!m.shares) return;
   for (Index i = 0; i < rows; ++i)

@@ -173,9 +173,10 @@ StackConstant stack_constant(const Stack& stack, std::optional<double> radius) {
     require(layer.mask == Mask::causal && kind_of(layer.kind).shares() &&
                 layer.plain_scores() && layer.plain_form() &&
                 layer.mlp.gate.size() == 0,
-            "stack_constant: no causal mask, {} attention, rotary positions, a "
-            "gated MLP, or another form of layer",
-            name_of(layer.kind));
+            "stack_constant: the mask \"{}\" where causal is expected, {} "
+            "attention, rotary positions, a gated MLP, or another form of "
+            "layer",
+            name_of(layer.mask), name_of(layer.kind));
   return Product(stack, radius).run();
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "lipscope/attention/kinds.h"
 #include "lipscope/core/gemm.h"
@@ -17,6 +18,16 @@ namespace lipscope {
 namespace {
 
 using Row = Eigen::RowVectorXd;
+
+// the tokens that token i sees, and itself: padding does not see itself, but
+// its output moves with its query
+std::vector<Index> acting_on(Index i, const Mask& mask, Index n) {
+  const TokenRange seen = visible(mask, i, n);
+  std::vector<Index> tokens;
+  for (Index j = seen.begin; j < seen.end; ++j) tokens.push_back(j);
+  if (i < seen.begin || i >= seen.end) tokens.push_back(i);
+  return tokens;
+}
 
 // what the J_ij of one token i are made of, head by head
 struct RowOfPairs {
@@ -185,21 +196,28 @@ Matrix norms_of_one_head(const LayerParts& l, const LayerAt& at) {
     const Row pull = pulls.row(i), p = at.p[0].row(i);
     const Vector a = turned.row(i);
     const double length = pull.norm();
-    const Index seen = visible(l.mask, i, n).end;
+    const auto [first, end] = visible(l.mask, i, n);
+    const Index seen = end - first;
     Matrix z = Matrix::Zero(w, in_lanes(seen));  // v_j − v̄_i as columns
     z.leftCols(seen) =
-        (values.topRows(seen).rowwise() - means.row(i)).transpose();
+        (values.middleRows(first, seen).rowwise() - means.row(i)).transpose();
     const Vector sizes = z.colwise().norm();
     const RankTwo rank_two(head.diagonal, a, length);
     for (Index j = 0; j < seen; j += lane_width) {
       const Lane lambda = rank_two(&z(0, j), z.cols());
       for (Index m = j; m < std::min(seen, j + lane_width); ++m)
-        norms(i, m) = p[m] * norm(lambda[m - j], trace + length * sizes[m]);
+        norms(i, first + m) =
+            p[first + m] * norm(lambda[m - j], trace + length * sizes[m]);
     }
-    // J_ii: its Gram matrix, with W_QC for the query part
-    const Matrix c = at.k.topRows(seen).transpose() *
-                     (z.leftCols(seen) * p.head(seen).asDiagonal()).transpose();
-    const Row own = z.col(i).transpose();
+    // J_ii: its Gram matrix, with W_QC for the query part, which is there also
+    // where i does not see itself
+    const Matrix c =
+        at.k.middleRows(first, seen).transpose() *
+        (z.leftCols(seen) * p.segment(first, seen).asDiagonal()).transpose();
+    const bool sees_itself = first <= i && i < end;
+    const Row own =
+        sees_itself ? Row(z.col(i - first).transpose()) : Row(Row::Zero(w));
+    const double own_size = sees_itself ? sizes[i - first] : 0.0;
     const Matrix through = head.query.g * c;
     Matrix cross = p[i] * p[i] * (0.5 * head.gram.g + a * own);
     cross.noalias() += p[i] * head.mixed.transpose() * c;
@@ -207,7 +225,7 @@ Matrix norms_of_one_head(const LayerParts& l, const LayerAt& at) {
     cross.noalias() += 0.5 * c.transpose() * through;
     Matrix g = cross + cross.transpose();
     g += (p[i] * length) * (p[i] * length) * own.transpose() * own;
-    const double size = p[i] * (trace + length * sizes[i]) +
+    const double size = p[i] * (trace + length * own_size) +
                         std::sqrt(head.query.g.trace()) * c.norm();
     // λ(g)² = λ(g²)
     const double rounding =
@@ -235,7 +253,7 @@ Matrix norms_of_layer(const LayerParts& l, const LayerAt& at) {
   Matrix norms = Matrix::Zero(n, n);
   parallel_for(n, l.threads, [&](Index i) {
     const RowOfPairs row = row_of_pairs(l, at, i);
-    for (Index j = 0; j < visible(l.mask, i, n).end; ++j) {
+    for (const Index j : acting_on(i, l.mask, n)) {
       Matrix shares(1, H), steps = Matrix::Zero(H, H * w);
       for (Index h = 0; h < H; ++h) {
         shares(0, h) = at.p[h](i, j);
@@ -296,26 +314,31 @@ Matrix norms_with_slopes(const LayerParts& l, const LayerAt& at) {
   }
   Matrix norms = Matrix::Zero(n, n);
   parallel_for(n, l.threads, [&](Index i) {
-    const Matrix pulled = query_at_keys(l, at, i);
-    for (Index j = 0; j < visible(l.mask, i, n).end; ++j) {
-      Matrix part(d, H * w);
+    const TokenRange seen = visible(l.mask, i, n);
+    const TokenRange keys = l.mask.window ? seen : TokenRange{0, n};
+    const Matrix pulled = query_at_keys(l, at, i, keys);
+    for (const Index j : acting_on(i, l.mask, n)) {
+      const bool is_seen = seen.begin <= j && j < seen.end;
+      Matrix part = Matrix::Zero(d, H * w);
       for (Index h = 0; h < H; ++h) {
         auto of_head = part.middleCols(h * w, w);
-        const Matrix value = l.value.middleCols(h * w, w);
-        if (bent_values)
-          of_head.noalias() = at.p[h](i, j) * value *
-                              to_projections(l, at, h, Feature::value,
-                                             Matrix::Identity(w, w), j)
-                                  .transpose();
-        else
-          of_head = at.p[h](i, j) * value;
-        const auto y = pulled.row(j).segment(h * k, k);
-        Vector pull = l.key.middleCols(h * k, k) * y.transpose();
-        if (key_shared.size() > 0)
-          pull -= y.dot(key_shared.row(j).segment(h * k, k)) *
-                  through_key.row(j).transpose();
-        of_head.noalias() += at.slope(h)(i, j) * pull *
-                             (at.v.row(j) - centre.row(i)).segment(h * w, w);
+        if (is_seen) {
+          const Matrix value = l.value.middleCols(h * w, w);
+          if (bent_values)
+            of_head.noalias() = at.p[h](i, j) * value *
+                                to_projections(l, at, h, Feature::value,
+                                               Matrix::Identity(w, w), j)
+                                    .transpose();
+          else
+            of_head = at.p[h](i, j) * value;
+          const auto y = pulled.row(j - keys.begin).segment(h * k, k);
+          Vector pull = l.key.middleCols(h * k, k) * y.transpose();
+          if (key_shared.size() > 0)
+            pull -= y.dot(key_shared.row(j).segment(h * k, k)) *
+                    through_key.row(j).transpose();
+          of_head.noalias() += at.slope(h)(i, j) * pull *
+                               (at.v.row(j) - centre.row(i)).segment(h * w, w);
+        }
         if (i != j) continue;
         const Matrix own = queries.block(i * w, h * k, w, k).transpose();
         of_head.noalias() += l.query.middleCols(h * k, k) * own;

@@ -18,11 +18,23 @@ auto& part_of(Features& f, Feature which) {
   return which == Feature::query ? f.q : which == Feature::key ? f.k : f.v;
 }
 
-HeadFeatures<double> repeated(const HeadFeatures<double>& f, Index token,
-                              Index rows) {
-  return {.q = f.q.row(token).replicate(rows, 1),
-          .k = f.k.row(token).replicate(rows, 1),
-          .v = f.v.row(token).replicate(rows, 1)};
+BentHead repeated(const BentHead& head, Index token, Index rows) {
+  const auto of = [&](const HeadFeatures<double>& f) {
+    return HeadFeatures<double>{.q = f.q.row(token).replicate(rows, 1),
+                                .k = f.k.row(token).replicate(rows, 1),
+                                .v = f.v.row(token).replicate(rows, 1)};
+  };
+  return {of(head.raw), of(head.at)};
+}
+
+BentHead rows_of(const BentHead& head, const TokenRange& tokens) {
+  const auto of = [&](const HeadFeatures<double>& f) {
+    return HeadFeatures<double>{
+        .q = f.q.middleRows(tokens.begin, tokens.size()),
+        .k = f.k.middleRows(tokens.begin, tokens.size()),
+        .v = f.v.middleRows(tokens.begin, tokens.size())};
+  };
+  return {of(head.raw), of(head.at)};
 }
 
 const std::optional<BlockNorm<double>>& norm_of(const LayerAt& at,
@@ -33,23 +45,23 @@ const std::optional<BlockNorm<double>>& norm_of(const LayerAt& at,
                                  : none;
 }
 
-// y ↦ ySᵀ with S that of the kind alone: row i at token i, or all of them at
-// one given token
-Matrix back_through_kind(const LayerParts& l, const LayerAt& at, Index h,
-                         Feature which, const Matrix& y,
-                         std::optional<Index> token = {}) {
-  if (at.bent.empty()) return y;
-  const BentHead& head = at.bent[h];
-  const KindFeatures<double>& features = kind_of(l.options.kind).f64;
+// y ↦ ySᵀ with S that of the kind alone, row by row at the rows of the head
+Matrix back_through_kind(const LayerParts& l, const BentHead& head,
+                         Feature which, const Matrix& y) {
   HeadFeatures<double> back{.q = Matrix::Zero(y.rows(), head.at.q.cols()),
                             .k = Matrix::Zero(y.rows(), head.at.k.cols()),
                             .v = Matrix::Zero(y.rows(), head.at.v.cols())};
   part_of(back, which) = y;
-  back = token ? features.cotangent(repeated(head.raw, *token, y.rows()),
-                                    repeated(head.at, *token, y.rows()), back,
-                                    l.options)
-               : features.cotangent(head.raw, head.at, back, l.options);
+  back =
+      kind_of(l.options.kind).f64.cotangent(head.raw, head.at, back, l.options);
   return std::move(part_of(back, which));
+}
+
+// the same for rows that are all at one token
+Matrix back_at_token(const LayerParts& l, const LayerAt& at, Index h,
+                     Feature which, const Matrix& y, Index token) {
+  if (at.bent.empty()) return y;
+  return back_through_kind(l, repeated(at.bent[h], token, y.rows()), which, y);
 }
 
 // the same with S that of q/k-norm, in place
@@ -79,7 +91,7 @@ double largest_slope(const LayerParts& l, const LayerAt& at, Index h,
 
 Matrix to_projections(const LayerParts& l, const LayerAt& at, Index h,
                       Feature which, const Matrix& y, Index token) {
-  Matrix back = back_through_kind(l, at, h, which, y, token);
+  Matrix back = back_at_token(l, at, h, which, y, token);
   if (which == Feature::value) return back;
   if (at.rope) at.rope->unrotate_at(token, back);
   if (const auto& norm = norm_of(at, which))
@@ -94,7 +106,7 @@ double slope_size(const LayerParts& l, const LayerAt& at, Index h,
     const Matrix& raw = part_of(at.bent[h].raw, which);
     const Matrix& made = part_of(at.bent[h].at, which);
     const Matrix all = Matrix::Identity(made.cols(), made.cols());
-    size = back_through_kind(l, at, h, which, all, token).norm();
+    size = back_at_token(l, at, h, which, all, token).norm();
     if (made.cols() == 1 && raw(token, 0) != 0.0)
       size = std::max(size, std::abs(made(token, 0) / raw(token, 0)));
   }
@@ -104,18 +116,30 @@ double slope_size(const LayerParts& l, const LayerAt& at, Index h,
   return size;
 }
 
-Matrix query_at_keys(const LayerParts& l, const LayerAt& at, Index i) {
+Matrix query_at_keys(const LayerParts& l, const LayerAt& at, Index i,
+                     const TokenRange& keys) {
   const Index n = at.x.rows(), width = at.q.cols() / l.heads;
-  Matrix out(n, l.heads * l.k);
+  const Index size = keys.size();
+  Matrix out(size, l.heads * l.k), one;
   for (Index h = 0; h < l.heads; ++h) {
-    HeadFeatures<double> rows{.q = Matrix::Zero(at.rope ? n : 0, l.k)};
-    rows.k = back_through_kind(
-        l, at, h, Feature::key,
-        at.q.row(i).segment(h * width, width).replicate(n, 1));
-    if (at.rope) at.rope->unrotate(rows);
+    HeadFeatures<double> rows{
+        .q = Matrix::Zero(at.rope ? n : 0, l.k),
+        .k = at.q.row(i).segment(h * width, width).replicate(size, 1)};
+    if (!at.bent.empty())
+      rows.k = back_through_kind(
+          l, size == n ? at.bent[h] : rows_of(at.bent[h], keys), Feature::key,
+          rows.k);
+    if (at.rope && size == n)
+      at.rope->unrotate(rows);
+    else if (at.rope)
+      for (Index r = 0; r < size; ++r) {
+        one = rows.k.row(r);
+        at.rope->unrotate_at(keys.begin + r, one);
+        rows.k.row(r) = one;
+      }
     if (at.key_norm)
-      for (Index j = 0; j < n; ++j)
-        back_through_norm(l, *at.key_norm, h, j, rows.k.row(j));
+      for (Index r = 0; r < size; ++r)
+        back_through_norm(l, *at.key_norm, h, keys.begin + r, rows.k.row(r));
     out.middleCols(h * l.k, l.k) = rows.k;
   }
   return out;

@@ -34,9 +34,10 @@ Matrix to_projections(const LayerParts& layer, const LayerAt& at, Index h,
 double slope_size(const LayerParts& layer, const LayerAt& at, Index h,
                   Feature which, Index token);
 
-/// q_i S_j^Kᵀ for all j and heads, [n×H·k]: what the logits s_ij say of the
-/// projections of the keys.
-Matrix query_at_keys(const LayerParts& layer, const LayerAt& at, Index i);
+/// q_i S_j^Kᵀ for the tokens j of a range and all heads, [size×H·k]: what the
+/// logits s_ij say of the projections of these keys.
+Matrix query_at_keys(const LayerParts& layer, const LayerAt& at, Index i,
+                     const TokenRange& keys);
 
 /// û of the queries or keys of all tokens, [n×H·k]; empty unless q/k-norm is
 /// one of all heads.

@@ -62,7 +62,38 @@ Row indifferent(const HeadWeights& h, const Row& u) {
 
 }  // namespace
 
-bool unbounded(Kind kind) { return !kind_of(kind).lipschitz; }
+bool unbounded(Kind kind, const Mask& mask) {
+  return !kind_of(kind).lipschitz_under(mask);
+}
+
+bool witness_grows(Kind kind, const Mask& mask, Index n) {
+  const TokenRange seen = visible(mask, n - 1, n);
+  const bool itself = kind == Kind::l2_untied && seen.end == n;
+  return seen.size() - (itself ? 1 : 0) >= 2;
+}
+
+Matrix padded_l2_witness(const HeadWeights& h, const Mask& mask, Index n,
+                         double t) {
+  require_sound(mask, n);
+  require(t > 0.0 && std::isfinite(t), "witness: t is {}", t);
+  const Index padding = mask.padding_after > 0 ? n - 1 : 0;
+  const TokenRange seen = visible(mask, padding, n);
+  require(padding < seen.begin || padding >= seen.end,
+          "witness: no token of the mask \"{}\" is padding", name_of(mask));
+  require(seen.size() >= 2,
+          "witness: padding sees {} token, the family has at least 2",
+          seen.size());
+  // values of tied attention are XA W_V
+  HeadWeights tied = h;
+  tied.value = h.query * (h.query.transpose() * h.value) /
+               std::sqrt(static_cast<double>(h.query.cols()));
+  const Direction best = best_direction(tied);
+  require(best.rate > 0.0, "witness: queries or values of the head are zero");
+  Matrix x(n, best.u.size());
+  for (Index i = 0; i < n; ++i) x.row(i) = (i % 2 == 0 ? t : -t) * best.u;
+  x.row(padding).setZero();
+  return x;
+}
 
 double unbounded_rate(const HeadWeights& head) {
   return best_direction(head).rate;

@@ -8,8 +8,9 @@
 namespace lipscope {
 
 /// Whether softmax, sigmoid or untied L2 attention of this kind has such a
-/// family: tied L2 and cosine attention have none, they are Lipschitz.
-bool unbounded(Kind kind);
+/// family: tied L2 and cosine attention have none, they are Lipschitz; but tied
+/// L2 attention has one under a mask with padding (padded_l2_witness).
+bool unbounded(Kind kind, const Mask& mask = Mask::none);
 
 /// The sequence number t of the family, n ≥ 3 tokens, for a head with its
 /// output (or without): t u, −t u, t u, …, and last one token x₀ (under a
@@ -33,6 +34,21 @@ bool unbounded(Kind kind);
 /// is 0 for all of them (queries, keys or values vanish), or if untied weights
 /// are equal.
 Matrix unbounded_witness(const HeadWeights& head, Kind kind, Index n, double t);
+
+/// Whether the family grows under this mask: its last token must see two
+/// tokens, and in untied L2 attention two besides itself.
+bool witness_grows(Kind kind, const Mask& mask, Index n);
+
+/// The sequence number t of the family for tied L2 attention and a mask under
+/// which a padding token sees at least two others: that token at 0, and t u, −t
+/// u, … in turn. It sees both sides from afar, itself not at all, and so gives
+/// both the same weight however far they are: with A = W_QW_Qᵀ/√k its own query
+/// moves it by 2A Cov A W_V, which grows as t²|Auᵀ||uAW_V|. (A token that sees
+/// itself would have all its weight there: Kim21's lemma.)
+///
+/// Throws std::invalid_argument without such a token, or if the rate is 0.
+Matrix padded_l2_witness(const HeadWeights& head, const Mask& mask, Index n,
+                         double t);
 
 /// |Auᵀ||uV|, the rate of the growth: of several heads the one with the largest
 /// is the one to take.

@@ -8,6 +8,16 @@
 #include "lipscope/core/errors.h"
 
 namespace lipscope {
+namespace {
+
+void require_of_measures(const Mask& mask) {
+  require(mask == Mask::none || mask == Mask::causal,
+          "measure: the mask \"{}\" makes no map of measures; expected none or "
+          "causal",
+          name_of(mask));
+}
+
+}  // namespace
 
 Measure make_measure(Matrix x, Vector mass, Vector position) {
   const Index n = x.rows();
@@ -40,8 +50,9 @@ Measure make_measure(Matrix x, Vector mass, Vector position) {
   return {std::move(x), std::move(mass), std::move(position)};
 }
 
-Measure uniform_measure(Matrix x, Mask mask) {
+Measure uniform_measure(Matrix x, const Mask& mask) {
   const Index n = x.rows();
+  require_of_measures(mask);
   require(n > 0, "measure: there are no tokens");
   Vector position;
   if (mask == Mask::causal)
@@ -76,6 +87,7 @@ AttentionOptions options_on(const Measure& m, AttentionOptions o) {
   require(o.plain_scores(),
           "measure: rotary positions, q/k-norm and relative positions make no "
           "map of measures");
+  require_of_measures(o.mask);
   require(o.sequences == 1, "measure: {} sequences, it takes one", o.sequences);
   o.mask = m.masked() ? Mask::causal : Mask::none;
   o.log_mass = m.mass.array().log();

@@ -28,8 +28,9 @@ struct Measure {
 Measure make_measure(Matrix x, Vector mass, Vector position = {});
 
 /// A sequence as a measure: equal masses and, under a causal mask, positions
-/// 0, 1, …, n − 1.
-Measure uniform_measure(Matrix x, Mask mask);
+/// 0, 1, …, n − 1. Throws for a window or padding: distances in the sequence
+/// and tokens that are not seen are nothing that a measure knows.
+Measure uniform_measure(Matrix x, const Mask& mask);
 
 /// Every token cut into `pieces` equal ones that stand where it stood.
 Measure split_evenly(const Measure& measure, Index pieces);
@@ -40,7 +41,8 @@ std::vector<Index> tokens_seen(const Measure& measure);
 
 /// The options of attention on this measure, P_ij ∝ w_j e^{s_ij} over what is
 /// seen. Throws unless the kind has weights that are shares of a whole and no
-/// positions of its own (no sigmoid, no RoPE).
+/// positions of its own (no sigmoid, no RoPE), and for masks with a window or
+/// padding.
 AttentionOptions options_on(const Measure& measure, AttentionOptions options);
 
 /// F(μ) = (Γ_μ)_#μ: the same masses at the same positions, at the outputs

@@ -77,6 +77,7 @@ std::vector<LayerCase> some_cases() {
   for (const LayerCase& c : test::grouped_and_rotated_cases())
     cases.push_back(c);
   for (const LayerCase& c : test::weighed_cases()) cases.push_back(c);
+  for (const LayerCase& c : test::masked_cases()) cases.push_back(c);
   return cases;
 }
 

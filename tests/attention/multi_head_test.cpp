@@ -68,6 +68,8 @@ INSTANTIATE_TEST_SUITE_P(GroupedAndRotated, EveryLayer,
                          testing::ValuesIn(test::grouped_and_rotated_cases()));
 INSTANTIATE_TEST_SUITE_P(Weighed, EveryLayer,
                          testing::ValuesIn(test::weighed_cases()));
+INSTANTIATE_TEST_SUITE_P(Masked, EveryLayer,
+                         testing::ValuesIn(test::masked_cases()));
 
 TEST(MultiHeadAttention, DerivativeHoldsAtTokensOfSizeOneHundred) {
   // small enough weights that P is not one-hot, so that there is something to
@@ -97,6 +99,63 @@ TEST(MultiHeadAttention, CausalOutputIgnoresTheFuture) {
         << c.name();
     EXPECT_GT((f(x).bottomRows(2) - f(edited).bottomRows(2)).norm(), 1e-3);
   }
+}
+
+TEST(MultiHeadAttention, OutputIgnoresWhatTheMaskHides) {
+  for (const LayerCase& c : test::masked_cases()) {
+    const MultiHeadAttention<double> f(test::random_layer(c),
+                                       test::options_of(c));
+    const Matrix x = test::random_tokens(c), y = f(x);
+    for (Index j = 0; j < c.n; ++j) {
+      Matrix edited = x;
+      edited.row(j) += gaussian(1, c.d, Rng(99));
+      const Matrix moved = f(edited);
+      for (Index i = 0; i < c.n; ++i) {
+        const TokenRange seen = visible(c.mask, i, c.n);
+        const bool acts = i == j || (seen.begin <= j && j < seen.end);
+        const double change = (moved.row(i) - y.row(i)).norm();
+        // L2 moves its features by their mean: equal to rounding
+        if (!acts) {
+          EXPECT_LT(change, 1e-13) << c.name() << ": " << i << " " << j;
+        } else if (seen.size() > 1 || (seen.begin <= j && j < seen.end)) {
+          // (a token that sees only another gives its value, whatever its own
+          // query)
+          EXPECT_GT(change, 1e-10) << c.name() << ": " << i << " " << j;
+        }
+      }
+    }
+  }
+}
+
+// Padding rows look at the others with their own queries: their outputs are
+// those of tokens that stand elsewhere and see the same.
+TEST(MultiHeadAttention, PaddingSeesTheOthersAndNotItself) {
+  const LayerCase c{.heads = 2, .biases = true};
+  const AttentionWeights weights = test::random_layer(c);
+  const Matrix x = test::random_tokens(c);
+  const MultiHeadAttention<double> padded(weights,
+                                          {.mask = {.padding_after = 2}});
+  const MultiHeadAttention<double> told(weights, {.seen = {3, 3, 3, 3, 3}});
+  EXPECT_EQ(padded(x), told(x));
+  const MultiHeadAttention<double> before(weights,
+                                          {.mask = {.padding_before = 2}});
+  const Matrix y = before(x.colwise().reverse());
+  EXPECT_LT(relative(y.colwise().reverse(), padded(x)), 1e-14);
+  const MultiHeadAttention<double> short_one(weights, {});
+  EXPECT_LT(relative(padded(x).topRows(3), short_one(x.topRows(3))), 1e-14);
+}
+
+TEST(MultiHeadAttention, RefusesAMaskUnderWhichATokenSeesNone) {
+  const LayerCase c{.heads = 2};
+  const AttentionWeights weights = test::random_layer(c);
+  const Matrix x = test::random_tokens(c);
+  for (const Mask& mask :
+       {Mask{.window = 0}, Mask{.padding_before = 3, .padding_after = 2},
+        Mask{.hides_later = true, .padding_before = 1},
+        Mask{.window = 2, .padding_after = 2}})
+    EXPECT_THROW(MultiHeadAttention<double>(weights, {.mask = mask})(x),
+                 std::invalid_argument)
+        << name_of(mask);
 }
 
 TEST(MultiHeadAttention, ChosenHeadsAddUpToTheLayer) {
@@ -130,8 +189,10 @@ TEST(MultiHeadAttention, ChosenHeadsWithoutProjectionAreItsColumns) {
 }
 
 TEST(MultiHeadAttention, StackedSequencesDoNotSeeEachOther) {
+  std::vector<Mask> masks = test::windowed_and_padded_masks();
+  masks.insert(masks.end(), {Mask::none, Mask::causal});
   for (const Kind kind : all_kinds)
-    for (const Mask mask : {Mask::none, Mask::causal}) {
+    for (const Mask& mask : masks) {
       const LayerCase c{.kind = kind, .mask = mask, .heads = 2, .biases = true};
       const AttentionWeights weights = test::random_layer(c);
       AttentionOptions options = test::options_of(c);

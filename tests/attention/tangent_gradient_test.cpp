@@ -56,6 +56,13 @@ TEST(TangentGradient, HoldsForGroupedHeadsAndRotaryPositions) {
     expect_gradient(c);
 }
 
+TEST(TangentGradient, HoldsUnderWindowsAndPadding) {
+  for (const test::LayerCase& c : test::masked_cases())
+    // (a token that is all it sees is mixed by no weights)
+    if (!test::sees_only_itself(c.mask) || c.kind == Kind::sigmoid)
+      expect_gradient(c);
+}
+
 TEST(TangentGradient, IsTheSameInBothPrecisions) {
   for (const Kind kind : all_kinds) {
     const test::LayerCase c{.kind = kind, .heads = 2, .biases = true};

@@ -17,6 +17,20 @@ HeadFeatures<Real> random_features(Index n, Index k, Index w, int seed) {
           .v = gaussian(n, w, rng.split(2)).template cast<Real>()};
 }
 
+// windows within a tile and over several, padding of more than a tile
+std::vector<Mask> masks_for(Index n) {
+  std::vector<Mask> masks{Mask::none, Mask::causal};
+  if (n < 17) return masks;
+  for (const bool later : {false, true})
+    for (const Index window : {Index{1}, Index{5}, Index{150}, n + 1})
+      masks.push_back({.hides_later = later, .window = window});
+  masks.push_back({.padding_before = n / 2, .padding_after = n / 3});
+  masks.push_back({.hides_later = true, .padding_after = n / 2});
+  masks.push_back({.window = 5, .padding_before = 3, .padding_after = 4});
+  masks.push_back({.hides_later = true, .window = 5, .padding_after = 4});
+  return masks;
+}
+
 template <class Real>
 class TiledHeadOf : public testing::Test {
  protected:
@@ -39,7 +53,7 @@ TYPED_TEST(TiledHeadOf, AgreesWithTheReferenceInBothMemoryModes) {
   using Tiled = TiledHead<Real>;
   // one token; less than a tile; whole tiles; tiles and a rest
   for (const Index n : {1, 2, 17, 128, 129, 300, 640})
-    for (const Mask mask : {Mask::none, Mask::causal})
+    for (const Mask& mask : masks_for(n))
       for (const std::string kind : {"dot", "l2", "sigmoid", "weighed"}) {
         HeadFeatures<Real> at = random_features<Real>(n, 7, 5, 1);
         Weighting weighting{.mask = mask};
@@ -74,7 +88,7 @@ TYPED_TEST(TiledHeadOf, AgreesWithTheReferenceInBothMemoryModes) {
 
 TYPED_TEST(TiledHeadOf, AveragesTheCovariancesOfItsRows) {
   using Real = TypeParam;
-  for (const Mask mask : {Mask::none, Mask::causal}) {
+  for (const Mask& mask : masks_for(300)) {
     const HeadFeatures<Real> at = random_features<Real>(300, 7, 5, 1);
     const HeadState<Real> reference = head_state(at, {.mask = mask});
     // row by row, as it is defined
@@ -99,6 +113,24 @@ TEST(TiledHead, KeepsHalfUnderACausalMask) {
       TiledHead<float>::weights_kept(2048, {.mask = Mask::causal});
   EXPECT_EQ(none, 2048 * 2048);
   EXPECT_LT(causal, 0.52 * none);
+}
+
+// every product takes the time of the weights that there are
+TEST(TiledHead, KeepsAsManyRowsAsTheWindowHas) {
+  const auto kept = [](Index n, const Mask& mask) {
+    return TiledHead<float>::weights_kept(n, {.mask = mask});
+  };
+  const Mask window{.window = 64}, causal{.hides_later = true, .window = 64};
+  for (const Index n : {2048, 4096, 8192}) {
+    // a tile of up to 128 rows sees 2·63 tokens more than it has rows, or 63
+    EXPECT_LE(kept(n, window), n * (128 + 126));
+    EXPECT_LE(kept(n, causal), n * (128 + 63));
+    EXPECT_GE(kept(n, causal), n * 64 - 64 * 64);
+  }
+  EXPECT_LT(kept(8192, window), 0.04 * kept(8192, Mask::none));
+  // padding is never looked at
+  EXPECT_EQ(kept(2048, {.padding_before = 1000, .padding_after = 24}),
+            2048 * 1024);
 }
 
 }  // namespace tiled_head_test

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 #include <utility>
 
 #include "lipscope/attention/dense.h"
+#include "lipscope/attention/kinds.h"
 #include "lipscope/search/ascent.h"
 #include "lipscope/search/constructions.h"
 #include "lipscope/theory/attention_constants.h"
@@ -40,6 +42,14 @@ struct AttentionProblem {
   std::optional<LocalCertificates> certificates;
   Rng rng{0};
 
+  // the closed form has q/k-norm of each head, not over all of them
+  Matrix jacobian(const Matrix& x) const {
+    if (options.query_key_norm && options.query_key_norm->over_heads)
+      return materialize(
+          *MultiHeadAttention<double>(weights, options).linearize(x));
+    return dense_jacobian(weights, options, x);
+  }
+
   double measured(MeasuredNorm what, const Matrix& J, Index n,
                   bool quick) const {
     switch (what) {
@@ -61,7 +71,7 @@ struct AttentionProblem {
 
   std::vector<Claim> claims(const Matrix& x,
                             std::optional<std::size_t> only) const {
-    const Matrix J = dense_jacobian(weights, options, x);
+    const Matrix J = jacobian(x);
     const Index n = x.rows();
     if (only) {
       const Spoken& s = spoken[*only];
@@ -131,11 +141,43 @@ Case made(std::shared_ptr<AttentionProblem> p, std::string what, Matrix x,
 }
 
 std::string described(const AttentionProblem& p, const Matrix& x) {
-  return fmt::format(
-      "{}{} mask {} n {} d {} heads {}{}{}", name_of(p.options.kind),
-      p.options.rope ? " rotary" : "", name_of(p.options.mask), x.rows(),
-      x.cols(), p.weights.heads, p.weights.query_bias.size() ? " biased" : "",
-      p.options.project ? " projected" : "");
+  const std::string scores = p.options.query_key_norm  ? " q/k-norm"
+                             : p.options.relative_bias ? " relative"
+                                                       : "";
+  return fmt::format("{}{}{} mask {} n {} d {} heads {}{}{}",
+                     name_of(p.options.kind), p.options.rope ? " rotary" : "",
+                     scores, name_of(p.options.mask), x.rows(), x.cols(),
+                     p.weights.heads,
+                     p.weights.query_bias.size() ? " biased" : "",
+                     p.options.project ? " projected" : "");
+}
+
+// all that are offered at an input
+void speak_at_input(AttentionProblem& p, const std::string& suffix) {
+  p.certificates.emplace(p.weights, p.options);
+  for (const Certificate which : all_certificates)
+    if (p.certificates->offers(which))
+      p.spoken.push_back(
+          {"at X: " + name_of(which) + suffix, MeasuredNorm::two, 0.0, which});
+}
+
+void draw_scales(AttentionProblem& p, Dice& dice) {
+  if (p.options.kind == Kind::cosine)
+    p.options.cosine = {.tau = dice.log_uniform(0.1, 10.0),
+                        .nu = dice.log_uniform(0.1, 10.0),
+                        .epsilon = dice.log_uniform(1e-4, 1.0)};
+}
+
+QueryKeyNorm draw_query_key_norm(const AttentionWeights& w, Dice& dice) {
+  const bool over_heads = dice.chance(0.3);
+  const Index k = w.query_width();
+  const double size = std::exp(0.7 * dice.normal());
+  return {
+      .query_gain =
+          size * flatten(dice.gaussian(1, over_heads ? w.heads * k : k)),
+      .key_gain = flatten(dice.gaussian(1, over_heads ? w.groups() * k : k)),
+      .epsilon = dice.log_uniform(1e-6, 1.0),
+      .over_heads = over_heads};
 }
 
 // what the draw leaves, now and then an input that theory names
@@ -195,14 +237,91 @@ Case attention_case(Dice dice) {
     p->spoken.push_back(
         {"row gain, " + name_of(kind), MeasuredNorm::row, gain.row.value()});
   }
-  p->certificates.emplace(p->weights, p->options);
-  const std::string of = rotary              ? " (rotary)"
-                         : kind == Kind::dot ? ""
-                                             : " (" + name_of(kind) + ")";
-  for (const Certificate which : all_certificates)
-    if (p->certificates->offers(which))
-      p->spoken.push_back(
-          {"at X: " + name_of(which) + of, MeasuredNorm::two, 0.0, which});
+  speak_at_input(*p, rotary              ? " (rotary)"
+                     : kind == Kind::dot ? ""
+                                         : " (" + name_of(kind) + ")");
+  std::string what = described(*p, x);
+  return made(p, std::move(what), std::move(x), region);
+}
+
+Case masked_case(Dice dice) {
+  constexpr Kind kinds[] = {Kind::dot,    Kind::dot,    Kind::dot,
+                            Kind::l2,     Kind::l2,     Kind::l2_untied,
+                            Kind::cosine, Kind::sigmoid};
+  const Kind kind = kinds[dice.pick(8)];
+  const bool rotary = kind == Kind::dot && dice.chance(0.2);
+  const auto p = std::make_shared<AttentionProblem>();
+  p->rng = Rng(dice.next());
+  p->weights =
+      draw_weights({.kind = kind, .even = rotary, .value_bias = !rotary}, dice);
+  const Index n = 1 + dice.tokens(8);
+  p->options = {.kind = kind,
+                .mask = draw_mask(n, dice),
+                .project = dice.chance(0.75),
+                .threads = 1};
+  if (rotary) p->options.rope = Rotary{.theta = dice.log_uniform(2.0, 1e4)};
+  draw_scales(*p, dice);
+  Matrix x = draw_tokens(p->weights, kind, n, dice);
+  const double R = radius_of(x);
+  const Mask& mask = p->options.mask;
+  const Region region =
+      kind_of(kind).lipschitz_under(mask) ? everywhere() : ball(R);
+  if (!rotary && kind != Kind::l2_untied)
+    maybe_constructed(*p, region, x, dice);
+
+  const std::string of = rotary ? " (rotary, masked)"
+                         : kind == Kind::dot
+                             ? " (masked)"
+                             : " (" + name_of(kind) + ", masked)";
+  speak_of(*p,
+           {.kind = kind,
+            .mask = mask,
+            .project = p->options.project,
+            .n = n,
+            .radius = R,
+            .rope = rotary,
+            .cosine = p->options.cosine},
+           rotary ? " (rotary, masked)" : " (masked)");
+  const AttentionConstants constants(p->weights, kind, mask);
+  if (!constants.name().empty() && !rotary && p->options.project)
+    p->spoken.push_back({"row gain, " + name_of(kind) + " (masked)",
+                         MeasuredNorm::row, constants.over(n, R)->row.value()});
+  speak_at_input(*p, of);
+  std::string what = described(*p, x);
+  return made(p, std::move(what), std::move(x), region);
+}
+
+Case scored_case(Dice dice) {
+  const bool normed = dice.chance(0.6);
+  constexpr Kind kinds[] = {Kind::dot, Kind::dot, Kind::dot, Kind::cosine,
+                            Kind::l2_untied};
+  const Kind kind = kinds[dice.pick(5)];
+  const bool rotary =
+      kind_of(kind).no_rope.empty() && kind == Kind::dot && dice.chance(0.3);
+  const auto p = std::make_shared<AttentionProblem>();
+  p->rng = Rng(dice.next());
+  p->weights =
+      draw_weights({.kind = kind, .even = rotary, .value_bias = false}, dice);
+  const Index n = 1 + dice.tokens(8);
+  p->options = {.kind = kind,
+                .mask = dice.chance(0.3)   ? draw_mask(n, dice)
+                        : dice.chance(0.5) ? Mask::none
+                                           : Mask::causal,
+                .project = dice.chance(0.75),
+                .threads = 1};
+  if (rotary) p->options.rope = Rotary{.theta = dice.log_uniform(2.0, 1e4)};
+  draw_scales(*p, dice);
+  if (normed) p->options.query_key_norm = draw_query_key_norm(p->weights, dice);
+  if (!normed || dice.chance(0.2))
+    p->options.relative_bias = RelativeBias{
+        .table = std::exp(dice.normal()) * dice.gaussian(8, p->weights.heads),
+        .furthest = 6};
+  Matrix x = draw_tokens(p->weights, kind, n, dice);
+  const Region region = ball(radius_of(x));
+  const std::string scores = normed ? "q/k-norm" : "relative";
+  speak_at_input(*p, kind == Kind::dot
+                         ? " (" + scores + ")"
+                         : " (" + name_of(kind) + ", " + scores + ")");
   std::string what = described(*p, x);
   return made(p, std::move(what), std::move(x), region);
 }

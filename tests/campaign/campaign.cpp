@@ -39,8 +39,8 @@ std::vector<Claim> examined(const Options& o, std::uint64_t number) {
 }
 
 int show_one(const Options& o) {
-  fmt::print("seed {}, case {}: {}\n", o.seed, *o.one,
-             draw_case(o.seed, *o.one).what);
+  for (const Case& c : draw_cases(o.seed, *o.one))
+    fmt::print("seed {}, case {}: {}\n", o.seed, *o.one, c.what);
   Tally tally;
   const std::vector<Claim> claims = examined(o, *o.one);
   for (const Claim& c : claims)

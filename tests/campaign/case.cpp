@@ -13,8 +13,9 @@ double Claim::ratio() const {
                        : std::numeric_limits<double>::infinity();
 }
 
-Case draw_case(std::uint64_t seed, std::uint64_t number) {
-  const Dice dice(Rng(seed).split(number));
+namespace {
+
+Case first_case(const Dice& dice, std::uint64_t number) {
   switch (number % 16) {
     case 10:
       return normed_case(dice);
@@ -31,8 +32,6 @@ Case draw_case(std::uint64_t seed, std::uint64_t number) {
       return attention_case(dice);
   }
 }
-
-namespace {
 
 // A move of all tokens, of one, or of one number, by about `reach`.
 Matrix moved(Matrix x, double reach, Dice& dice) {
@@ -77,22 +76,45 @@ void weaken(std::vector<Claim>& claims, const Weakened& weakened) {
     if (c.name == weakened.name) c.allowed *= weakened.factor;
 }
 
+std::vector<Claim> examine_case(const Case& c, bool climbs, Dice dice) {
+  std::vector<Claim> all = c.claims(c.x, {});
+  if (!climbs || all.empty()) return all;
+  const std::size_t target = dice.pick(static_cast<Index>(all.size()));
+  const int steps = dice.chance(1.0 / 32) ? 200 : 16;
+  Matrix x = climbed(c, c.x, target, steps, dice);
+  if (c.ascended && dice.chance(1.0 / 8))
+    x = c.confined(c.ascended(x, all[target].name));
+  const std::vector<Claim> there = c.claims(x, {});
+  all.insert(all.end(), there.begin(), there.end());
+  return all;
+}
+
 }  // namespace
+
+std::vector<Case> draw_cases(std::uint64_t seed, std::uint64_t number) {
+  const Rng rng = Rng(seed).split(number);
+  std::vector<Case> cases;
+  cases.push_back(first_case(Dice(rng), number));
+  const Dice more(rng.split(2));
+  if (number % 4 == 1)
+    cases.push_back(masked_case(more));
+  else if (number % 8 == 3)
+    cases.push_back(scored_case(more));
+  else if (number % 8 == 7)
+    cases.push_back(layer_case(more, true));
+  return cases;
+}
 
 std::vector<Claim> examine(std::uint64_t seed, std::uint64_t number,
                            const Weakened& weakened) {
-  const Case c = draw_case(seed, number);
-  std::vector<Claim> all = c.claims(c.x, {});
-  // drawn apart from the case, so that the case is the same climbed or not
-  Dice dice(Rng(seed).split(number).split(1));
-  if (number / 16 % 5 < 3 && !all.empty()) {
-    const std::size_t target = dice.pick(static_cast<Index>(all.size()));
-    const int steps = dice.chance(1.0 / 32) ? 200 : 16;
-    Matrix x = climbed(c, c.x, target, steps, dice);
-    if (c.ascended && dice.chance(1.0 / 8))
-      x = c.confined(c.ascended(x, all[target].name));
-    const std::vector<Claim> there = c.claims(x, {});
-    all.insert(all.end(), there.begin(), there.end());
+  std::vector<Claim> all;
+  // drawn apart from the cases, so that these are the same climbed or not
+  std::uint64_t stream = 1;
+  for (const Case& c : draw_cases(seed, number)) {
+    const std::vector<Claim> claims = examine_case(
+        c, number / 16 % 5 < 3, Dice(Rng(seed).split(number).split(stream)));
+    all.insert(all.end(), claims.begin(), claims.end());
+    stream = 3;
   }
   weaken(all, weakened);
   return all;

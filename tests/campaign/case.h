@@ -48,8 +48,10 @@ struct Case {
       {};
 };
 
-/// Case `number` of the campaign with this seed; nothing else enters.
-Case draw_case(std::uint64_t seed, std::uint64_t number);
+/// The cases of this number in the campaign with this seed; nothing else
+/// enters. One of the families in turn, and with every other number one more:
+/// under a window or padding, or with scores that are normed or know distances.
+std::vector<Case> draw_cases(std::uint64_t seed, std::uint64_t number);
 
 /// A bound that is to be made wrong, to see whether it is noticed.
 struct Weakened {
@@ -62,17 +64,20 @@ struct Weakened {
 bool scores_differ(const AttentionWeights& weights,
                    const AttentionOptions& options, const Matrix& x);
 
-/// The case at its first input and, for three of five, where climbing towards
-/// one of its bounds led: all claims at each of the two.
+/// The cases at their first inputs and, for three of five, where climbing
+/// towards one of their bounds led: all claims at each of the two.
 std::vector<Claim> examine(std::uint64_t seed, std::uint64_t number,
                            const Weakened& weakened = {});
 
 // The families of cases, each in the file of its name.
 Case attention_case(Dice dice);  ///< dot, rotary, L2, cosine, sigmoid
 Case normed_case(Dice dice);     ///< dot-product after a norm layer
+Case masked_case(Dice dice);     ///< every kind under a window or padding
+Case scored_case(Dice dice);     ///< with q/k-norm or a bias by distance
 Case measure_case(Dice dice);    ///< tokens that weigh, whole and cut
-Case layer_case(Dice dice);      ///< residuals and blocks of a transformer
-Case part_case(Dice dice);       ///< norms of weights, norm layers, MLPs
-Case stack_case(Dice dice);      ///< whole small models, certified radii
+/// Residuals and blocks of a transformer, on request under a window or padding.
+Case layer_case(Dice dice, bool masked = false);
+Case part_case(Dice dice);   ///< norms of weights, norm layers, MLPs
+Case stack_case(Dice dice);  ///< whole small models, certified radii
 
 }  // namespace lipscope::campaign

@@ -173,6 +173,21 @@ NormWeights draw_norm(Index d, Dice& dice) {
   return norm;
 }
 
+Mask draw_mask(Index n, Dice& dice) {
+  for (;;) {
+    Mask mask{.hides_later = dice.chance(0.5)};
+    if (dice.chance(0.7)) mask.window = 1 + dice.pick(n);
+    if (dice.chance(0.5)) {
+      if (!mask.hides_later) mask.padding_before = dice.pick(n);
+      mask.padding_after = dice.pick(n - mask.padding_before);
+    }
+    bool sound = true;
+    for (Index i = 0; i < n; ++i)
+      sound = sound && visible(mask, i, n).size() >= 1;
+    if (sound) return mask;
+  }
+}
+
 double radius_of(const Matrix& x) {
   return std::max(1e-6, x.rowwise().norm().maxCoeff() * (1.0 + 1e-14));
 }

@@ -38,6 +38,10 @@ void keep_logits_small(AttentionWeights& weights, Kind kind, double radius);
 
 NormWeights draw_norm(Index d, Dice& dice);
 
+/// A mask of n tokens with a window, padding or both, under which each token
+/// sees one.
+Mask draw_mask(Index n, Dice& dice);
+
 /// max|x_i| from above, 1e-6 at least.
 double radius_of(const Matrix& x);
 

@@ -49,7 +49,7 @@ MlpWeights draw_mlp(Index d, bool may_gate, Dice& dice) {
 
 }  // namespace
 
-Case layer_case(Dice dice) {
+Case layer_case(Dice dice, bool masked) {
   const auto p = std::make_shared<LayerProblem>();
   constexpr Kind kinds[] = {Kind::dot, Kind::dot, Kind::l2, Kind::cosine,
                             Kind::sigmoid};
@@ -68,6 +68,7 @@ Case layer_case(Dice dice) {
                                  dice);
   layer.kind = p->kind;
   layer.mask = dice.chance(0.5) ? Mask::none : Mask::causal;
+  if (masked) layer.mask = draw_mask(n, dice);
   constexpr NormPlace places[] = {NormPlace::pre, NormPlace::post,
                                   NormPlace::none};
   layer.norm = places[dice.pick(3)];
@@ -91,8 +92,8 @@ Case layer_case(Dice dice) {
   p->certificates.emplace(layer, p->map, options);
   Matrix x = draw_tokens(layer.attention, p->kind, n, dice);
   const double R = radius_of(x);
-  p->name = fmt::format("{}({}{})", name_of(p->map), name_of(p->kind),
-                        rotary ? ", rotary" : "");
+  p->name = fmt::format("{}({}{}{})", name_of(p->map), name_of(p->kind),
+                        rotary ? ", rotary" : "", masked ? ", masked" : "");
   // in a pre-norm layer every input passes a norm: the bound holds everywhere;
   // in the others over the ball
   const TokenSet tokens =

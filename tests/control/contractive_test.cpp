@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "lipscope/attention/dense.h"
+#include "lipscope/attention/l2.h"
 #include "lipscope/operators/check.h"
 #include "lipscope/search/search.h"
 #include "lipscope/spectral/inf_norm.h"
@@ -49,6 +50,24 @@ TEST(ContractiveL2, HasTheClosedFormOfItsJacobianOverTheBound) {
         f.bound(c.n).value() * materialize(*f.linearize(x)) - dense;
     EXPECT_LT(apart.norm(), 1e-12 * dense.norm()) << c.name();
   }
+}
+
+TEST(ContractiveL2, IsDividedByTheBoundOfItsWindowAndHasNoneWithPadding) {
+  const ContractiveL2<double> f(unit_weights(),
+                                {.kind = Kind::l2, .mask = {.window = 2}});
+  // three tokens see one another, however many there are
+  EXPECT_NEAR(f.bound(1001).value(), 4 * kim21_phi_inverse(3) + 1.0, 1e-12);
+  const double far = std::sqrt(kim21_phi_inverse(3) + 1);
+  Matrix x(5, 1);
+  x << 9, far, 0, -far, -9;
+  const double norm =
+      materialize(*f.linearize(x)).cwiseAbs().rowwise().sum().maxCoeff();
+  EXPECT_LE(norm, 1.0);
+  EXPECT_GT(norm, 0.75);
+  EXPECT_THROW(
+      ContractiveL2<double>(unit_weights(),
+                            {.kind = Kind::l2, .mask = {.padding_after = 1}}),
+      std::invalid_argument);
 }
 
 // p(2) = 0.278465 and k = 1: L(2) = 4p + 1 = 2.113858, divided out of the map

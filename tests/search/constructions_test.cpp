@@ -58,6 +58,57 @@ TEST(Constructions, GrowthHasTheNormsOfTheory) {
   EXPECT_NEAR(*named(masked, "growth").predicted, std::sqrt(sum), 1e-12);
 }
 
+TEST(Constructions, UnderAWindowGrowthIsWhereMostSeeIt) {
+  const AttentionWeights w =
+      head_with((Matrix(2, 2) << -0.5, 0, 0, -0.05).finished());
+  // of 20 tokens the third is the first that five see; of its seers the first
+  // sees three, the second four and the others five; γR² = 2
+  const AttentionOptions window{.mask = {.window = 3}};
+  const auto made = constructions(w, window, ball(2), 20);
+  const Construction& x = named(made, "growth");
+  EXPECT_NEAR(x.x(2, 0), -x.x(3, 0), 1e-12);
+  EXPECT_NEAR(x.x(0, 0), x.x(3, 0), 1e-12);
+  double sum = 0;
+  for (const double others : {2, 3, 4, 4}) {
+    const double p = 1 / (1 + others * std::exp(-4.0));
+    sum += std::pow(p * (1 + 4 * (1 - p)), 2);
+  }
+  EXPECT_NEAR(*x.predicted, std::sqrt(sum), 1e-12);
+  // padding ahead is seen by none: the token after it
+  const AttentionOptions padded{.mask = {.padding_before = 4}};
+  const auto behind = constructions(w, padded, ball(2), 20);
+  const Construction& y = named(behind, "growth");
+  EXPECT_NEAR(y.x(4, 0), -y.x(0, 0), 1e-12);
+  const double p = 1 / (1 + 15 * std::exp(-4.0));
+  EXPECT_NEAR(*y.predicted, std::sqrt(19.0) * p * (1 + 4 * (1 - p)), 1e-12);
+}
+
+TEST(Constructions, UnderAMaskPredictNoMoreThanIsMeasured) {
+  int predicted = 0;
+  double closest = 0.0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    Rng dice(seed);
+    const Index n = 3 + static_cast<Index>(dice.uniform() * 8);
+    const AttentionOptions o{.mask = test::draw_mask(Kind::dot, n, dice)};
+    AttentionWeights w;
+    const Index d = 2 + static_cast<Index>(seed % 2);
+    w.query = gaussian(d, d, Rng(seed).split(1));
+    w.key = gaussian(d, d, Rng(seed).split(2));
+    w.value = gaussian(d, d, Rng(seed).split(3));
+    for (const Construction& c : constructions(w, o, ball(1.5), n)) {
+      EXPECT_LE(c.x.rowwise().norm().maxCoeff(), 1.5 * (1 + 1e-12));
+      if (!c.predicted) continue;
+      const double reached = measured(w, o, c);
+      EXPECT_LE(*c.predicted, reached * (1 + 1e-12))
+          << c.name << ", " << name_of(o.mask) << " n " << n;
+      closest = std::max(closest, *c.predicted / reached);
+      ++predicted;
+    }
+  }
+  EXPECT_GT(predicted, 200);
+  EXPECT_GT(closest, 0.9);
+}
+
 TEST(Constructions, GrowthTakesTheSideThatTheConditionNames) {
   // λ_max = 0.9 > 8·0.1: R(u, u/2, …), γ = λ_max/8
   const AttentionWeights same =

@@ -37,6 +37,46 @@ TEST(Search, ReachesHalfOfTheBestBound) {
   }
 }
 
+TEST(Search, FindsMoreThanAThirdOfTheBoundUnderWindowsAndPadding) {
+  for (const Mask& mask :
+       {Mask{.window = 4}, Mask{.hides_later = true, .window = 4},
+        Mask{.padding_before = 5, .padding_after = 3},
+        Mask{.hides_later = true, .padding_after = 8}}) {
+    const AttentionOptions o{.mask = mask, .threads = 1};
+    const SearchResult r =
+        search(castin_head(), o, ball(2),
+               {.n = 20, .restarts = 2, .max_evaluations = 60});
+    const Bound above = *best_bound(
+        bounds(castin_head(), {.mask = mask, .n = 20, .radius = 2.0}),
+        Norm::two);
+    EXPECT_EQ(above.name, "column_sums_masked");
+    EXPECT_LE(r.best.value, above.value) << name_of(mask);
+    EXPECT_GE(r.best.value, above.value / 3) << name_of(mask);
+    // from the closed form of the Jacobian
+    EXPECT_NEAR(test::norm2(dense_jacobian(castin_head(), o, r.best.x)),
+                r.best.value, 1e-6 * r.best.value);
+  }
+}
+
+TEST(Search, RefusesAllInputsForL2WithPadding) {
+  const AttentionWeights w = test::tied(1, 1);
+  const SearchOptions few{.n = 5, .restarts = 1, .max_evaluations = 5};
+  const AttentionOptions padded{.kind = Kind::l2, .mask = {.padding_after = 2}};
+  EXPECT_THROW(search(w, padded, everywhere(), few), std::invalid_argument);
+  EXPECT_GT(search(w, padded, ball(3), few).best.value, 0.0);
+  const AttentionOptions window{.kind = Kind::l2, .mask = {.window = 2}};
+  const SearchResult r = search(w, window, everywhere(), few);
+  EXPECT_LE(
+      r.best.value,
+      test::bound_value(w, {.kind = Kind::l2, .mask = window.mask, .n = 5},
+                        "l2_diagonal_apart"));
+  // every token of the mask must see one
+  const AttentionOptions blind{
+      .mask = {.hides_later = true, .padding_before = 1}};
+  EXPECT_THROW(search(castin_head(), blind, ball(2), few),
+               std::invalid_argument);
+}
+
 TEST(Search, SaysWhatItFoundAndHow) {
   const AttentionOptions o{.threads = 1};
   const AttentionWeights w = castin_head();

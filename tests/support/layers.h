@@ -88,6 +88,49 @@ inline std::vector<LayerCase> weighed_cases() {
   return cases;
 }
 
+/// Windows and padding: of one token, of a few, wider than the sequence; alone
+/// and together, causal and not.
+inline std::vector<Mask> windowed_and_padded_masks() {
+  return {{.window = 1},
+          {.window = 2},
+          {.window = 3},
+          {.window = 9},
+          {.hides_later = true, .window = 1},
+          {.hides_later = true, .window = 2},
+          {.hides_later = true, .window = 3},
+          {.hides_later = true, .window = 9},
+          {.padding_before = 2},
+          {.padding_after = 2},
+          {.padding_before = 1, .padding_after = 2},
+          {.hides_later = true, .padding_after = 2},
+          {.window = 3, .padding_before = 1, .padding_after = 2},
+          {.hides_later = true, .window = 3, .padding_after = 2}};
+}
+
+/// Every kind under each of them, of one head and of several, with rotary
+/// positions where they can be.
+inline std::vector<LayerCase> masked_cases() {
+  std::vector<LayerCase> cases;
+  for (const Kind kind : all_kinds)
+    for (const Mask& mask : windowed_and_padded_masks())
+      for (const Index heads : {1, 2})
+        cases.push_back({.kind = kind,
+                         .mask = mask,
+                         .heads = heads,
+                         .fills = heads > 1,
+                         .biases = true,
+                         .output = cases.size() % 3 != 0,
+                         .seed = cases.size(),
+                         .n = 7,
+                         .rope = heads > 1 && kind_of(kind).no_rope.empty()});
+  return cases;
+}
+
+/// Whether each token sees itself alone: a softmax then has nothing to weigh.
+inline bool sees_only_itself(const Mask& mask) {
+  return mask.window && *mask.window == 1;
+}
+
 inline AttentionWeights random_layer(const LayerCase& c) {
   const Rng rng(c.seed + 1);
   const Index d = c.d;

@@ -138,6 +138,38 @@ inline Trial trial(Kind kind, std::uint64_t seed) {
   return t;
 }
 
+/// A mask of n ≥ 2 tokens with a window, padding or both, under which each sees
+/// one; for tied L2 attention without padding.
+inline Mask draw_mask(Kind kind, Index n, Rng& dice) {
+  const auto pick = [&](Index below) {
+    return static_cast<Index>(dice.uniform() * static_cast<double>(below));
+  };
+  for (;;) {
+    Mask mask{.hides_later = pick(2) == 0};
+    if (pick(3) != 0) mask.window = 1 + pick(n);
+    if (kind != Kind::l2 && pick(2) == 0) {
+      mask.padding_before = mask.hides_later ? 0 : pick(n);
+      mask.padding_after = pick(n - mask.padding_before);
+    }
+    bool sound = mask != Mask::none && mask != Mask::causal;
+    for (Index i = 0; i < n; ++i)
+      sound = sound && visible(mask, i, n).size() >= 1;
+    if (sound) return mask;
+  }
+}
+
+/// Trial number `seed` under such a mask, with two tokens or more.
+inline Trial masked_trial(Kind kind, std::uint64_t seed) {
+  Trial t = trial(kind, seed);
+  Rng dice = Rng(seed).split(200);
+  if (t.x.rows() < 3) {
+    const double size = t.x.rowwise().norm().maxCoeff();
+    t.x = size * gaussian(6, t.x.cols(), dice.split(1));
+  }
+  t.options.mask = draw_mask(kind, t.x.rows(), dice);
+  return t;
+}
+
 inline Matrix jacobian(const Trial& t) {
   return dense_jacobian(t.weights, t.options, t.x);
 }

@@ -43,7 +43,7 @@ TEST(TheoryContents, NameEveryBound) {
   for (const Kind kind : all_kinds) {
     AttentionWeights read = w;
     if (kind == Kind::l2) read.key = Matrix();  // tied to the queries
-    for (const Mask mask : {Mask::none, Mask::causal})
+    for (const Mask& mask : {Mask::none, Mask::causal, Mask{.window = 2}})
       for (const Bound& b :
            bounds(read, {.kind = kind, .mask = mask, .n = 3, .radius = 1.0})) {
         EXPECT_NE(text.find("`" + b.name + "`"), text.npos) << b.name;

@@ -19,6 +19,28 @@ std::string refusal(const Matrix& x, const Vector& mass,
   return "";
 }
 
+TEST(Measure, HasNoWindowAndNoPadding) {
+  const Matrix x = Matrix::Identity(3, 2);
+  for (const Mask& mask :
+       {Mask{.window = 2}, Mask{.hides_later = true, .window = 2},
+        Mask{.padding_after = 1}}) {
+    const std::string expected = "measure: the mask \"" + name_of(mask) +
+                                 "\" makes no map of measures; expected none "
+                                 "or causal";
+    const auto refused = [&](const auto& made) {
+      try {
+        made();
+      } catch (const std::invalid_argument& e) {
+        return std::string(e.what());
+      }
+      return std::string();
+    };
+    EXPECT_EQ(refused([&] { uniform_measure(x, mask); }), expected);
+    const Measure mu = uniform_measure(x, Mask::none);
+    EXPECT_EQ(refused([&] { options_on(mu, {.mask = mask}); }), expected);
+  }
+}
+
 TEST(Measure, RefusesWhatIsNone) {
   const Matrix x = Matrix::Identity(3, 2);
   const auto says = [](const std::string& text, const std::string& word) {
