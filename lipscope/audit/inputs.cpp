@@ -74,11 +74,10 @@ void require_whole(const Model& model) {
   }
 }
 
-// rotary positions have no end, windows have
-Index longest_window(const Model& model) {
+// rotary positions have no end
+Index longest_sequence(const Model& model) {
   const ModelConfig& c = model.config;
-  const Index most = c.rope ? std::numeric_limits<Index>::max() : c.positions;
-  return std::min(most, c.window.value_or(most));
+  return c.rope ? std::numeric_limits<Index>::max() : c.positions;
 }
 
 }  // namespace
@@ -127,7 +126,7 @@ void Inputs::use_given(Matrix x, const std::string& where) {
     throw InputError(
         fmt::format("{}: tokens have {} features, the layer reads {}", where,
                     x.cols(), subject_.features()));
-  if (subject_.model) require_within_window(*subject_.model, x.rows());
+  require_sound_masks(selection_.masks, {x.rows()});
   groups_ = {{.n = x.rows()}};
   given_ = std::move(x);
   input_.sha256 = fingerprint(given_);
@@ -147,11 +146,8 @@ void Inputs::use_ids(const SourceOptions& o) {
     TextTokens tokens = read_tokens(o, model);
     ids_ = std::move(tokens.ids);
     words_ = std::move(tokens.words);
-    if (!o.lengths.empty())
-      for (const Index n : parse_lengths(o.lengths))
-        require_within_window(model, n);
     const FittedWindows fitted = windows_of_text(
-        o, static_cast<Index>(ids_.size()), longest_window(model), "tokens");
+        o, static_cast<Index>(ids_.size()), longest_sequence(model), "tokens");
     note_ = fitted.note;
     make_groups(fitted.windows.lengths, fitted.windows.samples, o.offset);
   } else if (!o.random.empty()) {
@@ -172,6 +168,16 @@ void Inputs::use_ids(const SourceOptions& o) {
         "(the input of the attention module), or --length N --radius ln",
         subject_.name));
   }
+  require_sound_pass();
+}
+
+void Inputs::require_sound_pass() const {
+  std::vector<Mask> own;
+  for (Index l = 0; l < subject_.layers(); ++l)
+    own.push_back(selection_.padding().over(subject_.mask(l)));
+  std::vector<Index> lengths;
+  for (const Group& group : groups_) lengths.push_back(group.n);
+  require_sound_masks(own, lengths);
 }
 
 void Inputs::use_gaussian(const SourceOptions& o) {
@@ -198,8 +204,8 @@ void Inputs::use_gaussian(const SourceOptions& o) {
 void Inputs::make_groups(const std::vector<Index>& lengths, Index samples,
                          Index offset) {
   require_token_memory(lengths, samples, subject_, selection_);
+  require_sound_masks(selection_.masks, lengths);
   for (const Index n : lengths) {
-    if (subject_.model) require_within_window(*subject_.model, n);
     const Index together = std::max<Index>(1, tokens_together / n);
     for (Index first = 0; first < samples; first += together)
       groups_.push_back({.n = n,
@@ -284,7 +290,8 @@ std::vector<Matrix> Inputs::through_model(const Group& group,
     passes.clear();
     passes.try_emplace(
         group.count, *subject_.model,
-        PassOptions{.sequences = group.count,
+        PassOptions{.mask = selection_.padding(),
+                    .sequences = group.count,
                     .threads = threads_,
                     .keep_layers = numbers * sizeof(Real) < 1e9});
   }

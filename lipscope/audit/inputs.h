@@ -73,6 +73,7 @@ class Inputs {
                               std::size_t layer) const;
   void use_ids(const SourceOptions& options);
   void use_gaussian(const SourceOptions& options);
+  void require_sound_pass() const;
   void make_groups(const std::vector<Index>& lengths, Index samples,
                    Index offset);
   template <class Real>

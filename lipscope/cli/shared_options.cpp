@@ -165,10 +165,22 @@ void declare_selection(CLI::App& app, audit::SelectionOptions& o) {
   auto* mask =
       app.add_option(
              "--mask", o.mask,
-             "none, causal, or auto (the model's own; none for a layer)")
+             "none, causal, or auto (each layer's own of a model, windows "
+             "included; none for a layer by itself)")
           ->capture_default_str()
           ->group(group);
   offer(mask, {"auto", "none", "causal"});
+  app.add_option("--window", o.window,
+                 "tokens see those less than this away, |i - j| < W, beside "
+                 "the mask")
+      ->check(CLI::Range(Index{1}, Index{1} << 40))
+      ->type_name("W")
+      ->group(group);
+  app.add_option("--padding", o.padding,
+                 "so many tokens at the beginning and at the end are padding: "
+                 "no token sees them")
+      ->type_name("BEFORE:AFTER")
+      ->group(group);
   if (!o.norms) return;
   auto* norm = add_parsed(app, "--norm", o.norm, parse_norm,
                           "2: 2-norm of the whole sequence; inf: its "

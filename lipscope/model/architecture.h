@@ -31,7 +31,8 @@ enum class Architecture {
   olmo2,
   gemma,
   gemma3,
-  gptj
+  gptj,
+  modernbert
 };
 
 std::string name_of(Architecture architecture);  ///< "gpt2", …, "lipscope"

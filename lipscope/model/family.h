@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -72,6 +73,10 @@ struct Family {
   /// What transformers takes where config.json says nothing. 0 key heads are as
   /// many as heads, a head width of 0 is width/heads.
   ModelConfig usual;
+  /// Whether layer_types of config.json says which layers have the window.
+  bool reads_layer_types = false;
+  /// Whether its modules in transformers take no notice of a sliding_window.
+  bool ignores_window = false;
   bool mlp_of_width = false;  ///< four times as wide, unless something is said
   /// Of the features of a head, those that are rotated; also unless something
   /// is said.
@@ -88,6 +93,12 @@ struct Family {
   /// Settings that are more than a key.
   void (*read)(const ConfigReader& config, ModelConfig& c) = nullptr;
 };
+
+/// Sets which layers have the window: those that layer_types says, or, where
+/// config.json has none, those for which `otherwise` holds. Without a window
+/// nothing is set.
+void read_local_layers(const ConfigReader& config, ModelConfig& c,
+                       const std::function<bool(Index)>& otherwise);
 
 const Family& family_of(Architecture architecture);
 

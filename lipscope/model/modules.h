@@ -63,8 +63,8 @@ LayerModules layer_modules(const ModelConfig& config, const std::string& label);
 bool has_head(const ModelConfig& config);
 
 /// The norm whose output the attention of a layer reads: in a post-norm model
-/// the last of the layer before, or of the embeddings. Nothing where there is
-/// none.
+/// the last of the layer before, or of the embeddings; those of the embeddings
+/// as well where the first layer has none. Nothing where there is none.
 std::optional<Module> norm_ahead(const ModelConfig& config, Index layer);
 
 /// Numbers in all tensors of a model. A double, as no count of them overflows

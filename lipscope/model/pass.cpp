@@ -16,7 +16,6 @@ MatrixOf<Real> embed(const Model& model, const std::vector<Index>& ids,
           "embed: {} tokens do not make {} sequences of one length", count,
           sequences);
   const Index n = count / sequences;
-  require_within_window(model, n);
   const OuterModules m = outer_modules(c);
   std::vector<Module> needed{m.tokens};
   for (const auto& module :
@@ -82,11 +81,13 @@ template <class Real>
 auto ForwardPass<Real>::stage(Index layer) const -> Stage {
   const LayerWeights w = load_layer(model_, layer);
   // nothing is differentiated here: no attention weights are kept
-  const ModelMapOptions options{.sequences = options_.sequences,
+  const ModelMapOptions options{.mask = options_.mask,
+                                .sequences = options_.sequences,
                                 .threads = options_.threads,
                                 .memory = 1};
-  return {w.pre_norm() ? std::make_unique<LayerNorm<Real>>(w.attention_norm)
-                       : nullptr,
+  return {w.attention_norm_place() == NormPlace::pre
+              ? std::make_unique<LayerNorm<Real>>(w.attention_norm)
+              : nullptr,
           layer_map<Real>(w, MapName::block, options)};
 }
 

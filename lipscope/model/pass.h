@@ -4,7 +4,7 @@
 
 #include "lipscope/model/layer.h"
 
-/// The model as it was trained, run on tokens: its own mask and attention, all
+/// The model as it was trained, run on tokens: its own masks and attention, all
 /// heads, no dropout. Sequences of equal length are laid under one another.
 namespace lipscope {
 
@@ -33,6 +33,7 @@ struct HiddenStates {
 };
 
 struct PassOptions {
+  MaskChoice mask = {};  ///< the layers' own, if nothing is said
   Index sequences = 1;
   int threads = 0;  ///< 0: all cores
   /// Keep all layers in memory, for many passes; otherwise each is read and
