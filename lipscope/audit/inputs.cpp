@@ -93,16 +93,26 @@ Inputs::Inputs(const SourceOptions& o, const Subject& subject,
     throw InputError(
         "--text and --ids are for models; a layer by itself reads tokens of "
         "numbers: --input X.npy or --length N");
-  if ((text || gives_tokens(o)) && o.radius)
+  const bool embedded = gives_embedded(o);
+  if ((text || embedded || gives_tokens(o)) && o.radius)
     throw InputError("--radius: the tokens are given, not made");
+  if (embedded && subject.layer)
+    throw InputError(
+        "--embedded is the input of a model's layer 0; a layer by itself "
+        "reads --input X.npy");
+  if (embedded && (text || gives_tokens(o)))
+    throw InputError("--embedded is a source of tokens by itself; give one");
   const bool attention =
       selection.map == MapName::core || selection.map == MapName::attn;
   if (subject.model && !attention && (gives_tokens(o) || o.radius))
     throw InputError(fmt::format(
-        "--map {}: its input comes from tokens; give --text or --ids",
+        "--map {}: its input comes from tokens; give --text or --ids, or the "
+        "input of layer 0, --embedded X.npy",
         name_of(selection.map)));
 
-  if (o.tokens) {
+  if (embedded) {
+    use_embedded(o);
+  } else if (o.tokens) {
     use_given(*o.tokens, "tokens in memory");
     input_.from = "memory";
   } else if (!o.input.empty()) {
@@ -118,6 +128,20 @@ Inputs::Inputs(const SourceOptions& o, const Subject& subject,
   } else {
     use_gaussian(o);
   }
+}
+
+void Inputs::use_embedded(const SourceOptions& o) {
+  dtype_ = o.dtype;
+  if (o.embedded_tokens) {
+    use_given(*o.embedded_tokens, "embedded tokens in memory");
+    input_.from = "embedded";
+  } else {
+    use_given(read_npy(o.embedded), o.embedded);
+    input_.from = "embedded", input_.name = o.embedded;
+  }
+  embedded_ = std::move(given_);
+  given_ = {};
+  require_sound_pass();
 }
 
 void Inputs::use_given(Matrix x, const std::string& where) {
@@ -136,6 +160,11 @@ void Inputs::use_given(Matrix x, const std::string& where) {
 // only advances.
 void Inputs::use_ids(const SourceOptions& o) {
   const Model& model = *subject_.model;
+  if (!outer_modules(model.config).reads_tokens())
+    throw InputError(fmt::format(
+        "{}: a {} model reads no tokens; give the input of layer 0, "
+        "--embedded X.npy, or that of the attention module, --input X.npy",
+        subject_.name, name_of(model.config.architecture)));
   require_whole(model);
   require(o.dtype == NumberFormat::f32 || o.dtype == NumberFormat::f64,
           "inputs: a pass in {}, expected f32 or f64", name_of(o.dtype));
@@ -279,27 +308,30 @@ std::vector<std::string> Inputs::words(const Group& group, Index i) const {
 template <class Real>
 std::vector<Matrix> Inputs::through_model(const Group& group,
                                           Passes<Real>& passes) {
-  const std::vector<Index> ids(
-      ids_.begin() + group.offset,
-      ids_.begin() + group.offset + group.count * group.n);
   const ModelConfig& config = subject_.model->config;
   const double numbers = 12.0 * static_cast<double>(config.width) *
                          static_cast<double>(config.width) *
                          static_cast<double>(config.layers);
   if (!passes.contains(group.count)) {
     passes.clear();
-    passes.try_emplace(
-        group.count, *subject_.model,
-        PassOptions{.mask = selection_.padding(),
-                    .sequences = group.count,
-                    .threads = threads_,
-                    .keep_layers = numbers * sizeof(Real) < 1e9});
+    passes.try_emplace(group.count, *subject_.model,
+                       PassOptions{.mask = selection_.padding(),
+                                   .sequences = group.count,
+                                   .threads = threads_,
+                                   .keep_layers = numbers * sizeof(Real) < 1e9,
+                                   .from_layer_0 = embedded_.size() > 0});
   }
   const ForwardPass<Real>& pass = passes.at(group.count);
   Index last = 0;
   for (const std::optional<Index>& layer : selection_.layers)
     last = std::max(last, layer.value_or(0));
-  const HiddenStates<Real> states = pass(ids, last + 1);
+  HiddenStates<Real> states;
+  if (embedded_.size() > 0)
+    states = pass.from(embedded_.cast<Real>(), last + 1);
+  else
+    states = pass({ids_.begin() + group.offset,
+                   ids_.begin() + group.offset + group.count * group.n},
+                  last + 1);
 
   const bool attention =
       selection_.map == MapName::core || selection_.map == MapName::attn;

@@ -32,7 +32,8 @@ enum class Architecture {
   gemma,
   gemma3,
   gptj,
-  modernbert
+  modernbert,
+  vit
 };
 
 std::string name_of(Architecture architecture);  ///< "gpt2", …, "lipscope"

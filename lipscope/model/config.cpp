@@ -24,9 +24,11 @@ Architecture architecture_of(const ConfigReader& r) {
   if (type.empty())
     throw InputError(fmt::format("{}: no model_type; {} can be read", r.where(),
                                  known_model_types()));
-  throw InputError(fmt::format("{}: model_type is {}; {} can be read",
-                               r.where(), printable(type),
-                               known_model_types()));
+  const std::optional<std::string> why = why_left_out(type);
+  throw InputError(fmt::format(
+      "{}: model_type is {}{}; {} can be read", r.where(), printable(type),
+      why ? ": " + *why + ", which is not supported" : "",
+      known_model_types()));
 }
 
 // what no family here has

@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lipscope/model/config.h"
@@ -58,7 +59,8 @@ struct LayerNames {
 
 /// Those outside the layers.
 struct OuterNames {
-  std::string tokens, positions, types;
+  std::string tokens;  ///< empty: it reads no tokens
+  std::string positions, types;
   std::string embedding_norm;
   std::string embedding_projection;  ///< behind the norm
   std::string relative_bias;         ///< [buckets, heads], of all layers
@@ -104,6 +106,10 @@ const Family& family_of(Architecture architecture);
 
 /// By the model_type of a config.json; nothing if there is none.
 std::optional<Architecture> architecture_named(std::string_view model_type);
+
+/// Why models of this well-known type are not read; nothing where nothing is
+/// known of it, or where they are read.
+std::optional<std::string> why_left_out(std::string_view model_type);
 
 /// All model_types, for messages: "gpt2, bert, …".
 std::string known_model_types();

@@ -190,7 +190,8 @@ std::vector<Module> modules_of(const LayerModules& m) {
 }
 
 std::vector<Module> modules_of(const OuterModules& m) {
-  std::vector<Module> all{m.tokens};
+  std::vector<Module> all;
+  if (m.reads_tokens()) all.push_back(m.tokens);
   for (const auto& module :
        {m.positions, m.types, m.embedding_norm, m.embedding_projection,
         m.relative_bias, m.final_norm, m.head})

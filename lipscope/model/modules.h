@@ -32,7 +32,7 @@ std::vector<TensorSpec> tensors_of(const Module& module);
 
 /// Outside the layers.
 struct OuterModules {
-  Module tokens;                    ///< [vocabulary, d]
+  Module tokens;                    ///< [vocabulary, d]; no name: none
   std::optional<Module> positions;  ///< [offset + positions, d]
   std::optional<Module> types;      ///< [token types, d]
   std::optional<Module> embedding_norm;
@@ -41,6 +41,9 @@ struct OuterModules {
   std::optional<Module> final_norm;
   /// To logits; absent where tied, and where there is none.
   std::optional<Module> head;
+
+  /// Whether the model has a table of tokens.
+  bool reads_tokens() const { return !tokens.name.empty(); }
 };
 
 struct LayerModules {

@@ -39,6 +39,8 @@ struct PassOptions {
   /// Keep all layers in memory, for many passes; otherwise each is read and
   /// dropped as it is passed.
   bool keep_layers = true;
+  /// No tokens are read: what stands ahead of layer 0 may be missing.
+  bool from_layer_0 = false;
 };
 
 /// Runs a model from token ids. It borrows the model, which must
@@ -53,6 +55,9 @@ class ForwardPass {
   /// without `last`, if layers ≥ 0.
   HiddenStates<Real> operator()(const std::vector<Index>& ids,
                                 Index layers = -1) const;
+
+  /// The same for an input of layer 0.
+  HiddenStates<Real> from(MatrixOf<Real> x, Index layers = -1) const;
 
  private:
   struct Stage {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/model/family.h"
 #include "tests/model/folders.h"
 
 namespace lipscope {
@@ -202,6 +203,30 @@ std::vector<Index> windows(const json& j) {
   for (Index l = 0; l < c.layers; ++l)
     found.push_back(c.mask(l).window.value_or(0));
   return found;
+}
+
+TEST(ModelConfig, SaysWhyWellKnownModelsAreLeftOut) {
+  const std::vector<std::pair<const char*, const char*>> cases = {
+      {"gemma2", "attn_logit_softcapping"},
+      {"gemma3", "gemma3_text"},
+      {"deberta-v2", "pos_att_type"},
+      {"bloom", "ALiBi"},
+      {"falcon", "multi_query"},
+      {"t5", "is_encoder_decoder"},
+      {"whisper", "cross-attention"},
+      {"mixtral", "mixture of experts (num_experts, num_local_experts"},
+      {"mamba", "no attention"},
+      {"swin", "window_size"}};
+  for (const auto& [type, why] : cases) {
+    const std::string said = refusal({{"model_type", type}});
+    EXPECT_TRUE(says(
+        said, {"c.json: model_type is \"" + std::string(type) + "\": ", why,
+               "gpt2, bert, llama", "can be read"}))
+        << said;
+    EXPECT_FALSE(architecture_named(type)) << type;
+  }
+  EXPECT_TRUE(says(refusal({{"model_type", "nonsense"}}),
+                   {"model_type is \"nonsense\"; gpt2, bert"}));
 }
 
 TEST(ModelConfig, HasItsWindowInTheLayersOfTransformers) {

@@ -45,7 +45,9 @@ struct Uniform {
 // gains are near 1, the rest near 0
 Matrix weight(const std::string& name, const TensorShape& shape) {
   const bool vector = shape.size() == 1;
-  Matrix m(vector ? 1 : shape[0], shape.back());
+  Index rows = 1;
+  for (std::size_t a = 0; a + 1 < shape.size(); ++a) rows *= shape[a];
+  Matrix m(rows, shape.back());
   Uniform uniform(name);
   for (Index i = 0; i < m.size(); ++i)
     m.data()[i] =
@@ -69,7 +71,21 @@ class EveryFamily : public testing::TestWithParam<std::string> {
       padding.padding_before = golden["padding"][0];
       padding.padding_after = golden["padding"][1];
     }
-    states = ForwardPass<double>(*model, {.mask = padding, .threads = 1})(ids);
+    states = passed<double>();
+  }
+
+  // from the token ids or, of a model that reads none, from layer 0 on
+  template <class Real>
+  HiddenStates<Real> passed() const {
+    const bool embedded = golden.contains("embedded");
+    const ForwardPass<Real> pass(
+        *model, {.mask = padding, .threads = 1, .from_layer_0 = embedded});
+    if (!embedded) return pass(ids);
+    const auto rows = golden["embedded"].get<std::vector<std::vector<Real>>>();
+    MatrixOf<Real> x(static_cast<Index>(rows.size()), model->config.width);
+    for (Index i = 0; i < x.rows(); ++i)
+      for (Index j = 0; j < x.cols(); ++j) x(i, j) = rows[i][j];
+    return pass.from(x);
   }
 
   static json read(const std::string& name) {
@@ -102,7 +118,7 @@ class EveryFamily : public testing::TestWithParam<std::string> {
   }
 
   const json golden = read(GetParam());
-  const std::vector<Index> ids = golden["ids"].get<std::vector<Index>>();
+  const std::vector<Index> ids = golden.value("ids", std::vector<Index>());
   const test::TemporaryFolder folder;
   std::optional<Model> model;
   MaskChoice padding;
@@ -121,8 +137,7 @@ TEST_P(EveryFamily, HasTheStatesOfHuggingFacesModules) {
   for (Index i = 0; i < states.last.rows(); ++i)
     for (Index j = 0; j < states.last.cols(); ++j)
       EXPECT_NEAR(states.last(i, j), last[i][j], 1e-10) << i << ", " << j;
-  const HiddenStates<float> single =
-      ForwardPass<float>(*model, {.mask = padding})(ids);
+  const HiddenStates<float> single = passed<float>();
   EXPECT_LT((single.last.cast<double>() - states.last).norm(),
             1e-4 * states.last.norm());
 }
@@ -164,7 +179,7 @@ TEST_P(EveryFamily, HasTheDerivativeAndTheAdjointOfEveryMap) {
 TEST_P(EveryFamily, HasNoBoundBelowItsConstants) {
   for (const json& line : golden["constants"]) {
     if (line["map"] == "model") continue;
-    const Index l = line["layer"], n = static_cast<Index>(ids.size());
+    const Index l = line["layer"], n = point(line).rows();
     const MapName name = map_name(line);
     const LayerWeights layer = load_layer(*model, l, name);
     ModelMapOptions options{.mask = padding, .threads = 1};

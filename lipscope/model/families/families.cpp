@@ -33,6 +33,7 @@ const std::vector<std::pair<Architecture, Family>>& all_families() {
       {Architecture::gemma3, gemma3_family()},
       {Architecture::gptj, gptj_family()},
       {Architecture::modernbert, modernbert_family()},
+      {Architecture::vit, vit_family()},
       {Architecture::lipscope, lipscope_family()}};
   return all;
 }

@@ -66,6 +66,9 @@ ROPE = dict(rope_type="default", rope_theta=50.0)
 MODERNBERT = SMALL | dict(num_hidden_layers=3, cls_token_id=0, sep_token_id=1)
 MODERNBERT |= dict(rope_parameters=dict(full_attention=dict(rope_type="default", rope_theta=70.0),
                                         sliding_attention=dict(rope_type="default", rope_theta=30.0)))
+VIT = dict(hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=12)
+VIT |= dict(image_size=4, patch_size=2, num_channels=3)
+VISION = dict(attention="attention", output="attention.o_proj", residual="layernorm_after<")
 MODERN = dict(attention="attn", output="attn.Wo", residual="mlp_norm<")
 
 CASES: dict[str, Case] = {
@@ -211,6 +214,8 @@ CASES: dict[str, Case] = {
     ),
     "modernbert_padded": Case("ModernBertModel", MODERNBERT | dict(local_attention=4), padding=(2, 1), **MODERN,
                               hides=[1, 2]),
+    "vit": Case("ViTForImageClassification", VIT, **VISION),
+    "vit_without_bias": Case("ViTModel", VIT | dict(qkv_bias=False, hidden_act="relu"), **VISION),
     "gptj": Case("GPTJForCausalLM", SMALL_GPT | dict(n_head=2, rotary_dim=2), output="attn.out_proj",
                  **(GPT2 | dict(residual="+"))),
 }
@@ -271,6 +276,9 @@ class Measured:
         before, after = case.padding
         n = len(ids)
         self.asked = {"input_ids": self.ids}
+        if self.reads_images:
+            size = [model.config.num_channels, model.config.image_size, model.config.image_size]
+            self.asked = {"pixel_values": torch.from_numpy(uniform("image", int(np.prod(size))).reshape([1, *size]))}
         if before + after > 0:
             self.asked["attention_mask"] = torch.tensor([[int(before <= i < n - after) for i in range(n)]])
         self.base = model.base_model
@@ -334,6 +342,10 @@ class Measured:
         finally:
             for hook in hooks:
                 hook.remove()
+
+    @property
+    def reads_images(self) -> bool:
+        return hasattr(self.model.config, "image_size")
 
     @property
     def has_cache(self) -> bool:
@@ -429,7 +441,7 @@ def golden(case: Case, folder: pathlib.Path, make: Callable[[str, list[int]], to
     result = {
         "config": json.loads((folder / "config.json").read_text()),
         "tensors": {name: list(t.shape) for name, t in load_file(folder / "model.safetensors").items()},
-        "ids": IDS,
+        **({"embedded": layers[0][0].tolist()} if m.reads_images else {"ids": IDS}),
         **({"padding": list(case.padding)} if any(case.padding) else {}),
         "layer_input_frobenius": [float(x.norm()) for x in layers],
         "last": last[0].tolist(),
