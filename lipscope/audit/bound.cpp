@@ -39,8 +39,7 @@ class Bounding final {
         maps_(subject_, selection_, o_.threads, 0),
         records_(records),
         progress_(watch, static_cast<Index>(selection_.layers.size())) {
-    if (subject_.model)
-      for (const Index n : lengths_) require_within_window(*subject_.model, n);
+    require_sound_masks(selection_.masks, lengths_);
     const bool unlimited = unbounded(selection_.kind);
     if (o_.source.radius)
       radius_ = *o_.source.radius;
@@ -147,6 +146,7 @@ class Bounding final {
     r.layer = layer;
     r.head = head;
     r.n = n;
+    set_mask(selection_, r);
     r.dtype = NumberFormat::f64;
     r.parameters["radius"] = to_json(radius_);
     return r;

@@ -145,7 +145,7 @@ class Certifying final {
     r.model_sha256 = model_.parameters.sha256();
     r.map = "model";
     r.kind = model_.config.kind_name();
-    r.mask = name_of(model_.config.mask());
+    r.mask = name_of(model_.config.mask(0));
     r.norm = Norm::two;
     r.quantity = Quantity::distance;
     r.lower_is = Evidence::proved;

@@ -74,11 +74,10 @@ void require_whole(const Model& model) {
   }
 }
 
-// rotary positions have no end, windows have
-Index longest_window(const Model& model) {
+// rotary positions have no end
+Index longest_sequence(const Model& model) {
   const ModelConfig& c = model.config;
-  const Index most = c.rope ? std::numeric_limits<Index>::max() : c.positions;
-  return std::min(most, c.window.value_or(most));
+  return c.rope ? std::numeric_limits<Index>::max() : c.positions;
 }
 
 }  // namespace
@@ -94,16 +93,26 @@ Inputs::Inputs(const SourceOptions& o, const Subject& subject,
     throw InputError(
         "--text and --ids are for models; a layer by itself reads tokens of "
         "numbers: --input X.npy or --length N");
-  if ((text || gives_tokens(o)) && o.radius)
+  const bool embedded = gives_embedded(o);
+  if ((text || embedded || gives_tokens(o)) && o.radius)
     throw InputError("--radius: the tokens are given, not made");
+  if (embedded && subject.layer)
+    throw InputError(
+        "--embedded is the input of a model's layer 0; a layer by itself "
+        "reads --input X.npy");
+  if (embedded && (text || gives_tokens(o)))
+    throw InputError("--embedded is a source of tokens by itself; give one");
   const bool attention =
       selection.map == MapName::core || selection.map == MapName::attn;
   if (subject.model && !attention && (gives_tokens(o) || o.radius))
     throw InputError(fmt::format(
-        "--map {}: its input comes from tokens; give --text or --ids",
+        "--map {}: its input comes from tokens; give --text or --ids, or the "
+        "input of layer 0, --embedded X.npy",
         name_of(selection.map)));
 
-  if (o.tokens) {
+  if (embedded) {
+    use_embedded(o);
+  } else if (o.tokens) {
     use_given(*o.tokens, "tokens in memory");
     input_.from = "memory";
   } else if (!o.input.empty()) {
@@ -121,13 +130,27 @@ Inputs::Inputs(const SourceOptions& o, const Subject& subject,
   }
 }
 
+void Inputs::use_embedded(const SourceOptions& o) {
+  dtype_ = o.dtype;
+  if (o.embedded_tokens) {
+    use_given(*o.embedded_tokens, "embedded tokens in memory");
+    input_.from = "embedded";
+  } else {
+    use_given(read_npy(o.embedded), o.embedded);
+    input_.from = "embedded", input_.name = o.embedded;
+  }
+  embedded_ = std::move(given_);
+  given_ = {};
+  require_sound_pass();
+}
+
 void Inputs::use_given(Matrix x, const std::string& where) {
   if (x.rows() == 0) throw InputError(where + ": an empty sequence");
   if (x.cols() != subject_.features())
     throw InputError(
         fmt::format("{}: tokens have {} features, the layer reads {}", where,
                     x.cols(), subject_.features()));
-  if (subject_.model) require_within_window(*subject_.model, x.rows());
+  require_sound_masks(selection_.masks, {x.rows()});
   groups_ = {{.n = x.rows()}};
   given_ = std::move(x);
   input_.sha256 = fingerprint(given_);
@@ -137,6 +160,11 @@ void Inputs::use_given(Matrix x, const std::string& where) {
 // only advances.
 void Inputs::use_ids(const SourceOptions& o) {
   const Model& model = *subject_.model;
+  if (!outer_modules(model.config).reads_tokens())
+    throw InputError(fmt::format(
+        "{}: a {} model reads no tokens; give the input of layer 0, "
+        "--embedded X.npy, or that of the attention module, --input X.npy",
+        subject_.name, name_of(model.config.architecture)));
   require_whole(model);
   require(o.dtype == NumberFormat::f32 || o.dtype == NumberFormat::f64,
           "inputs: a pass in {}, expected f32 or f64", name_of(o.dtype));
@@ -147,11 +175,8 @@ void Inputs::use_ids(const SourceOptions& o) {
     TextTokens tokens = read_tokens(o, model);
     ids_ = std::move(tokens.ids);
     words_ = std::move(tokens.words);
-    if (!o.lengths.empty())
-      for (const Index n : parse_lengths(o.lengths))
-        require_within_window(model, n);
     const FittedWindows fitted = windows_of_text(
-        o, static_cast<Index>(ids_.size()), longest_window(model), "tokens");
+        o, static_cast<Index>(ids_.size()), longest_sequence(model), "tokens");
     note_ = fitted.note;
     make_groups(fitted.windows.lengths, fitted.windows.samples, o.offset);
   } else if (!o.random.empty()) {
@@ -172,6 +197,16 @@ void Inputs::use_ids(const SourceOptions& o) {
         "(the input of the attention module), or --length N --radius ln",
         subject_.name));
   }
+  require_sound_pass();
+}
+
+void Inputs::require_sound_pass() const {
+  std::vector<Mask> own;
+  for (Index l = 0; l < subject_.layers(); ++l)
+    own.push_back(selection_.padding().over(subject_.mask(l)));
+  std::vector<Index> lengths;
+  for (const Group& group : groups_) lengths.push_back(group.n);
+  require_sound_masks(own, lengths);
 }
 
 void Inputs::use_gaussian(const SourceOptions& o) {
@@ -198,8 +233,8 @@ void Inputs::use_gaussian(const SourceOptions& o) {
 void Inputs::make_groups(const std::vector<Index>& lengths, Index samples,
                          Index offset) {
   require_token_memory(lengths, samples, subject_, selection_);
+  require_sound_masks(selection_.masks, lengths);
   for (const Index n : lengths) {
-    if (subject_.model) require_within_window(*subject_.model, n);
     const Index together = std::max<Index>(1, tokens_together / n);
     for (Index first = 0; first < samples; first += together)
       groups_.push_back({.n = n,
@@ -273,26 +308,30 @@ std::vector<std::string> Inputs::words(const Group& group, Index i) const {
 template <class Real>
 std::vector<Matrix> Inputs::through_model(const Group& group,
                                           Passes<Real>& passes) {
-  const std::vector<Index> ids(
-      ids_.begin() + group.offset,
-      ids_.begin() + group.offset + group.count * group.n);
   const ModelConfig& config = subject_.model->config;
   const double numbers = 12.0 * static_cast<double>(config.width) *
                          static_cast<double>(config.width) *
                          static_cast<double>(config.layers);
   if (!passes.contains(group.count)) {
     passes.clear();
-    passes.try_emplace(
-        group.count, *subject_.model,
-        PassOptions{.sequences = group.count,
-                    .threads = threads_,
-                    .keep_layers = numbers * sizeof(Real) < 1e9});
+    passes.try_emplace(group.count, *subject_.model,
+                       PassOptions{.mask = selection_.padding(),
+                                   .sequences = group.count,
+                                   .threads = threads_,
+                                   .keep_layers = numbers * sizeof(Real) < 1e9,
+                                   .from_layer_0 = embedded_.size() > 0});
   }
   const ForwardPass<Real>& pass = passes.at(group.count);
   Index last = 0;
   for (const std::optional<Index>& layer : selection_.layers)
     last = std::max(last, layer.value_or(0));
-  const HiddenStates<Real> states = pass(ids, last + 1);
+  HiddenStates<Real> states;
+  if (embedded_.size() > 0)
+    states = pass.from(embedded_.cast<Real>(), last + 1);
+  else
+    states = pass({ids_.begin() + group.offset,
+                   ids_.begin() + group.offset + group.count * group.n},
+                  last + 1);
 
   const bool attention =
       selection_.map == MapName::core || selection_.map == MapName::attn;

@@ -72,7 +72,9 @@ class Inputs {
   std::string gaussian_recipe(const Group& group, Index i,
                               std::size_t layer) const;
   void use_ids(const SourceOptions& options);
+  void use_embedded(const SourceOptions& options);
   void use_gaussian(const SourceOptions& options);
+  void require_sound_pass() const;
   void make_groups(const std::vector<Index>& lengths, Index samples,
                    Index offset);
   template <class Real>
@@ -87,8 +89,9 @@ class Inputs {
   std::string note_;
   std::vector<Group> groups_;
 
-  // one of these three
+  // one of these four
   Matrix given_;
+  Matrix embedded_;  // goes through the model
   std::vector<Index> ids_;
   std::vector<std::string> words_;  // of a text, one for each id
   bool gaussian_ = false;

@@ -171,6 +171,7 @@ class Inverting final {
       r.parameters.update(
           {{"probes", o_.series.probes}, {"truncation", o_.series.truncation}});
     r = inputs_.with_tokens(std::move(r), group, i, layer);
+    set_mask(selection_, r);
     r.dtype = NumberFormat::f64;
     return r;
   }

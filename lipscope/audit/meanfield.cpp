@@ -60,9 +60,17 @@ Selection select_measures(const MeanfieldRequest& o, const Subject& subject,
         "{}: has {}; only attention whose scores are those of tokens alone is "
         "taken for a map of measures, and positions tie tokens to places",
         subject.name, subject.model->config.score_features()));
-  if (given.position.size() > 0 && o.selection.mask == "auto")
+  if (given.position.size() > 0 && o.selection.mask == "auto") {
     s.mask = Mask::causal;
-  s.norm = s.mask == Mask::causal ? Norm::d2 : Norm::w2;
+    set_masks(s, subject);
+  }
+  for (const Mask& mask : s.masks)
+    if (mask != Mask::none && mask != Mask::causal)
+      throw InputError(fmt::format(
+          "mask {}: a map of measures takes none or causal; windows and "
+          "padding tie tokens to places",
+          name_of(mask)));
+  s.norm = s.mask_of({}) == Mask::causal ? Norm::d2 : Norm::w2;
   return s;
 }
 
@@ -84,12 +92,12 @@ class Meanfield final {
           fmt::format("--save-direction and --save-input take one input; these "
                       "are {}",
                       total()));
-    if (o_.changes.optimise_masses && selection_.mask == Mask::causal)
+    if (o_.changes.optimise_masses && masked())
       throw InputError(
           "--optimise-masses: masses are optimised without a mask only");
     // every two tokens are joined where W2 is solved; under a mask each
     // position is by itself
-    if (selection_.mask == Mask::none && o_.changes.step > 0)
+    if (!masked() && o_.changes.step > 0)
       for (const Group& group : inputs_.groups())
         require_pair_memory(group.n * std::max<Index>(1, o_.changes.duplicate),
                             64, "the distance W2 between two clouds of");
@@ -143,18 +151,20 @@ class Meanfield final {
     std::optional<LocalConstant> found = {};  // made when it is needed
   };
 
+  // all layers have the same mask
+  bool masked() const { return selection_.mask_of({}) == Mask::causal; }
+
   bool saves() const { return !(o_.save_direction + o_.save_input).empty(); }
 
   Index total() const { return measurements(inputs_, selection_); }
 
   Measure measure(const Matrix& x) const {
-    const bool masked = selection_.mask == Mask::causal;
-    Measure plain = uniform_measure(x, selection_.mask);
+    Measure plain = uniform_measure(x, selection_.mask_of({}));
     const Vector &mass = given_.mass, &s = given_.position;
     if (mass.size() == 0 && s.size() == 0) return plain;
     try {
       return make_measure(x, mass.size() > 0 ? mass : plain.mass,
-                          masked && s.size() > 0 ? s : plain.position);
+                          masked() && s.size() > 0 ? s : plain.position);
     } catch (const std::invalid_argument& wrong) {
       throw InputError(fmt::format("{} {}", given_.name, wrong.what()));
     }
@@ -177,9 +187,10 @@ class Meanfield final {
     r.scope = Scope::input;
     if (given_.mass.size() > 0)
       r.parameters["mass_sha256"] = fingerprint(Matrix(given_.mass));
-    if (given_.position.size() > 0 && selection_.mask == Mask::causal)
+    if (given_.position.size() > 0 && masked())
       r.parameters["position_sha256"] = fingerprint(Matrix(given_.position));
     r = inputs_.with_tokens(std::move(r), group, i, l);
+    set_mask(selection_, r);
     set_solver(o_.solver, r);
     return r;
   }

@@ -149,6 +149,7 @@ class Measuring final {
                                      i, layer);
       r.layer = part.layer;
       r.head = part.head;
+      set_mask(selection_, r);
       if (selection_.norm == Norm::two) set_solver(o_.solver, r);
       // they are among the details
       if (o_.tokens && inputs_.has_words())
@@ -338,7 +339,7 @@ class Measuring final {
     Record of = record_of(o_, subject_, selection_);
     of.dtype = inputs_.dtype();
     if (selection_.norm == Norm::two) set_solver(o_.solver, of);
-    growth_.write(of, records_);
+    growth_.write(of, selection_, records_);
   }
 
   MeasureRequest o_;

@@ -14,7 +14,8 @@ void MeasuredGrowth::note(const Part& part, const nlohmann::ordered_json& row) {
   here.keys.push_back(key_of(row));
 }
 
-void MeasuredGrowth::write(const Record& of, Records& records) const {
+void MeasuredGrowth::write(const Record& of, const Selection& selection,
+                           Records& records) const {
   for (const auto& [part, here] : of_) {
     // in one order, whether they were measured now or before
     std::vector<GrowthPoint> points = here.points;
@@ -28,6 +29,7 @@ void MeasuredGrowth::write(const Record& of, Records& records) const {
     GrowthRecord g{of, here.keys, *fit};
     g.of.layer = part.first;
     g.of.head = part.second;
+    g.of.mask = mask_name(selection, part.first, points.back().n);
     records.add(g);
   }
 }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "lipscope/audit/selection.h"
 #include "lipscope/record/records.h"
 #include "lipscope/report/growth.h"
 
@@ -21,7 +22,8 @@ class MeasuredGrowth {
 
   /// Writes a fit for each of them that has enough points; `of` is what their
   /// questions have in common.
-  void write(const Record& of, Records& records) const;
+  void write(const Record& of, const Selection& selection,
+             Records& records) const;
 
  private:
   struct Points {

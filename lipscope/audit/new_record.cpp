@@ -29,12 +29,15 @@ Record new_record(const std::string& command, const Subject& subject,
   r.model_sha256 = subject.sha256;
   r.map = name_of(s.map);
   r.kind = s.kind_name;
-  r.mask = name_of(s.mask);
   r.norm = s.norm;
   r.d = subject.features();
   r.seed = seed;
   set_weights(subject, s, r.parameters);
   return r;
+}
+
+void set_mask(const Selection& s, Record& r) {
+  r.mask = mask_name(s, r.layer, r.n);
 }
 
 void set_solver(const MeasureOptions& o, Record& r) {

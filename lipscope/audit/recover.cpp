@@ -149,7 +149,7 @@ class Recovering final {
     r.map = "inverse";
     r.quantity = Quantity::reconstruction_error;
     r.kind = model_.config.kind_name();
-    r.mask = name_of(model_.config.mask());
+    r.mask = name_of(model_.config.mask(0));
     r.norm = o_.invert.norm;
     r.n = n;
     r.d = model_.config.width;

@@ -58,8 +58,7 @@ class Searching final {
       throw InputError(fmt::format(
           "--save-direction and --save-input take one search; these are {}",
           total()));
-    if (subject_.model)
-      for (const Index n : lengths_) require_within_window(*subject_.model, n);
+    require_sound_masks(selection_.masks, lengths_);
     require_token_memory(lengths_, 1, subject_, selection_);
     for (const Index n : lengths_)
       require_weight_memory(n, subject_, selection_, 0);
@@ -129,6 +128,7 @@ class Searching final {
     r.layer = layer;
     r.head = head;
     r.n = n;
+    set_mask(selection_, r);
     const bool bounded = tokens.region.bounded();
     if (bounded) r.radius_max = tokens.set.radius;
     r.scope = tokens.set.norm ? Scope::norm_layer

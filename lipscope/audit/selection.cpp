@@ -75,7 +75,88 @@ void choose_kind(Selection& s, const std::string& name,
   }
 }
 
+// "BEFORE:AFTER"
+void choose_padding(const std::string& text, MaskChoice& mask) {
+  if (text.empty()) return;
+  const std::vector<std::string> parts = split(text, ':');
+  const auto wrong = [&] {
+    return InputError(fmt::format(
+        "--padding {}: expected BEFORE:AFTER, how many tokens at the beginning "
+        "and at the end are padding, such as 0:3",
+        text));
+  };
+  if (parts.size() != 2) throw wrong();
+  try {
+    mask.padding_before = parse_number<Index>(parts[0], "--padding");
+    mask.padding_after = parse_number<Index>(parts[1], "--padding");
+  } catch (const InputError&) {
+    throw wrong();
+  }
+  // no sequence is as long
+  constexpr Index most = Index{1} << 40;
+  for (const Index count : {mask.padding_before, mask.padding_after})
+    if (count < 0 || count > most) throw wrong();
+}
+
+void choose_mask(Selection& s, const SelectionOptions& o,
+                 const Subject& subject) {
+  if (o.mask == "causal")
+    s.mask = Mask::causal;
+  else if (o.mask == "none")
+    s.mask = Mask::none;
+  else if (o.mask != "auto")
+    throw InputError(fmt::format(
+        "--mask {}: expected none, causal or auto{}", o.mask,
+        did_you_mean(o.mask, {"none", "causal", "auto"},
+                     "windows and padding are --window and --padding")));
+  if (o.window != 0) s.mask.window = o.window;
+  choose_padding(o.padding, s.mask);
+  set_masks(s, subject);
+}
+
 }  // namespace
+
+void set_masks(Selection& s, const Subject& subject) {
+  s.masks.clear();
+  for (Index l = 0; l < subject.layers(); ++l)
+    s.masks.push_back(s.mask.over(subject.mask(l)));
+}
+
+const Mask& Selection::mask_of(std::optional<Index> layer) const {
+  return masks.at(static_cast<std::size_t>(layer.value_or(0)));
+}
+
+MaskChoice Selection::padding() const {
+  MaskChoice only;
+  only.padding_before = mask.padding_before;
+  only.padding_after = mask.padding_after;
+  return only;
+}
+
+void require_sound_masks(const std::vector<Mask>& masks,
+                         const std::vector<Index>& lengths) {
+  try {
+    for (const Mask& mask : masks)
+      for (const Index n : lengths) require_sound(mask, n);
+  } catch (const std::invalid_argument& wrong) {
+    throw InputError(fmt::format("--padding: {}", wrong.what()));
+  }
+}
+
+std::string mask_name(const Selection& s, std::optional<Index> layer, Index n) {
+  if (layer || s.masks.size() == 1)
+    return name_of(at_length(s.mask_of(layer), n));
+  // layers of a model differ by their windows alone
+  const auto hides = [&](const Mask& mask) {
+    return at_length(mask, n).window.has_value();
+  };
+  const auto windowed = std::find_if(s.masks.begin(), s.masks.end(), hides);
+  if (windowed == s.masks.end()) return name_of(at_length(s.masks[0], n));
+  const auto count = std::count_if(s.masks.begin(), s.masks.end(), hides);
+  const std::string name = name_of(*windowed);
+  if (count == static_cast<std::ptrdiff_t>(s.masks.size())) return name;
+  return fmt::format("{} in {} of {} layers", name, count, s.masks.size());
+}
 
 Selection select(const SelectionOptions& o, const SourceOptions& source,
                  const Subject& subject) {
@@ -84,17 +165,7 @@ Selection select(const SelectionOptions& o, const SourceOptions& source,
   s.cosine = source.cosine;
   s.map = parse_map(o.map, subject);
 
-  if (o.mask == "auto")
-    s.mask = subject.mask();
-  else if (o.mask == "causal")
-    s.mask = Mask::causal;
-  else if (o.mask != "none")
-    throw InputError(
-        fmt::format("--mask {}: expected none, causal or auto{}", o.mask,
-                    did_you_mean(o.mask, {"none", "causal", "auto"},
-                                 "padding and sliding-window masks are not "
-                                 "supported")));
-
+  choose_mask(s, o, subject);
   s.norm = o.norm;
 
   s.layers = {std::nullopt};

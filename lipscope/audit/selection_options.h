@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "lipscope/core/matrix.h"
 #include "lipscope/operators/norm.h"
 
 namespace lipscope::audit {
@@ -12,6 +13,8 @@ struct SelectionOptions {
   std::string layers = "all";
   std::string heads = "all";
   std::string mask = "auto";
+  Index window = 0;     ///< one more, beside the mask; 0: none
+  std::string padding;  ///< "BEFORE:AFTER", tokens that no token sees
   Norm norm = Norm::two;
   bool norms = true;  ///< whether the command has a choice of norms
 };

@@ -51,6 +51,10 @@ bool gives_tokens(const SourceOptions& options) {
   return !options.input.empty() || options.tokens;
 }
 
+bool gives_embedded(const SourceOptions& options) {
+  return !options.embedded.empty() || options.embedded_tokens;
+}
+
 Kind parse_kind(const std::string& name) {
   if (name == "auto") return Kind::dot;
   for (const Kind kind : all_kinds)

@@ -32,6 +32,9 @@ struct SourceOptions {
   std::string input;  ///< X.npy
   /// Tokens in memory, in place of `input`.
   std::shared_ptr<const Matrix> tokens = {};
+  /// X.npy, the input of layer 0 of a model; or the same in memory.
+  std::string embedded = {};
+  std::shared_ptr<const Matrix> embedded_tokens = {};
   std::string text, ids;  ///< files, for a model
   /// Token ids in memory, in place of `ids`.
   std::vector<Index> token_ids = {};
@@ -47,6 +50,9 @@ struct SourceOptions {
 
 /// Whether the tokens are given as numbers, in a file or in memory.
 bool gives_tokens(const SourceOptions& options);
+
+/// Whether the input of layer 0 is given, in a file or in memory.
+bool gives_embedded(const SourceOptions& options);
 
 /// Whether they are given as a text or as ids, in a file or in memory.
 bool gives_text(const SourceOptions& options);

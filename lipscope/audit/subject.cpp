@@ -166,7 +166,9 @@ Index Subject::features() const {
   return model ? model->config.width : layer->weights.features();
 }
 
-Mask Subject::mask() const { return model ? model->config.mask() : Mask::none; }
+Mask Subject::mask(Index number) const {
+  return model ? model->config.mask(number) : Mask::none;
+}
 
 Subject load_subject(const SourceOptions& o) {
   if (!o.model.empty() + !o.weights.empty() + !o.random.empty() +

@@ -23,7 +23,7 @@ struct Subject {
   Index layers() const;
   Index heads() const;
   Index features() const;
-  Mask mask() const;  ///< its own
+  Mask mask(Index number) const;  ///< of a layer, its own
 };
 
 /// InputError if it is not to be had.

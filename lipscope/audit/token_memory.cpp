@@ -40,7 +40,10 @@ void require_token_memory(const std::vector<Index>& lengths, Index samples,
 
 void require_weight_memory(Index n, const Subject& subject,
                            const Selection& selection, std::uint64_t memory) {
-  const double share = selection.mask == Mask::causal ? 0.5 : 1.0;
+  const bool later =
+      std::any_of(selection.masks.begin(), selection.masks.end(),
+                  [](const Mask& mask) { return !mask.hides_later; });
+  const double share = later ? 1.0 : 0.5;
   const double numbers = share * real(subject.heads()) * real(n) * real(n);
   const double most =
       memory > 0 ? static_cast<double>(memory) : machine_memory() / 4;

@@ -128,7 +128,7 @@ std::string bounds_table(const std::vector<ordered_json>& records,
   std::string text =
       fmt::format("{}: map {}, kind {}, mask {}, norm {}\n\n",
                   cell(first["model"]), cell(first["map"]), cell(first["kind"]),
-                  cell(first["mask"]), cell(first["norm"]));
+                  common_mask(records), cell(first["norm"]));
   if (!bounds.empty()) text += bounds_text(bounds, layers, view);
   if (!measured.empty()) text += witnesses(measured, layers, view);
   return text;

@@ -301,7 +301,8 @@ void refuse_trained(const CLI::App& app) {
 void refuse_parts(const CLI::App& app, const std::string& folder) {
   for (const char* name :
        {"--scale", "--depth", "--log-det", "--probes", "--truncation",
-        "--layers", "--mask", "--norm", "--radius", "--dtype"})
+        "--layers", "--mask", "--window", "--padding", "--embedded", "--norm",
+        "--radius", "--dtype"})
     if (app.count(name) > 0)
       throw InputError(fmt::format(
           "{}: all of {} is inverted as it was trained, in f64 and in the "

@@ -60,6 +60,7 @@ std::vector<ordered_json> by_length(const std::vector<ordered_json>& records) {
     const double median_upper = median(above[key]);
     lines.push_back(
         {{"layer", r["layer"]},
+         {"mask", r["mask"]},
          {"head", r["head"]},
          {"n", r["n"]},
          {"samples", lower.size()},
@@ -83,10 +84,11 @@ std::string measured_table(const std::vector<ordered_json>& records,
   std::string text =
       fmt::format("{}: map {}, kind {}, mask {}, norm {}, at each input\n\n",
                   cell(first["model"]), cell(first["map"]), cell(first["kind"]),
-                  cell(first["mask"]), cell(first["norm"]));
+                  common_mask(records), cell(first["norm"]));
 
   std::vector<Column> columns;
   if (layers) columns.push_back({"layer", "layer"});
+  if (masks_differ(records)) columns.push_back({"mask", "mask"});
   constexpr std::size_t most_rows = 100;
   if (records.size() <= most_rows) {
     columns.insert(columns.end(), {{"head", "head"},

@@ -200,6 +200,7 @@ OutputFiles files_of(const audit::SourceOptions& source,
   files.reads(source.model, "MODEL_DIR");
   files.reads(source.weights, "--weights");
   files.reads(source.input, "--input");
+  files.reads(source.embedded, "--embedded");
   files.reads(source.text, "--text");
   files.reads(source.ids, "--ids");
   files.writes(output.out, "--out", OutputKind::records);

@@ -64,9 +64,10 @@ std::string searched_table(const Rows& records, const View& view) {
       "{}: map {}, kind {}, mask {}, norm {}, over sequences in the region "
       "named\n\n",
       cell(first["model"]), cell(first["map"]), cell(first["kind"]),
-      cell(first["mask"]), cell(first["norm"]));
+      common_mask(lines), cell(first["norm"]));
   std::vector<Column> columns;
   if (!first["layer"].is_null()) columns.push_back({"layer", "layer"});
+  if (masks_differ(lines)) columns.push_back({"mask", "mask"});
   columns.insert(columns.end(), {{"head", "head"},
                                  {"n", "n"},
                                  {"region", "region", 2},

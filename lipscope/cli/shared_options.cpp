@@ -106,6 +106,12 @@ void declare_source(CLI::App& app, audit::SourceOptions& o) {
                      "the attention module itself")
           ->type_name("FILE")
           ->group(group);
+  auto* embedded =
+      app.add_option("--embedded", o.embedded,
+                     "the input of layer 0 of a model, [n, d], from X.npy: "
+                     "embedded tokens or patches, which go through the model")
+          ->type_name("FILE")
+          ->group(group);
   auto* lengths =
       app.add_option("--length,--lengths", o.lengths,
                      "numbers of tokens: 128, 8,32,128 or 2:100:2 (100 left "
@@ -114,6 +120,7 @@ void declare_source(CLI::App& app, audit::SourceOptions& o) {
           ->type_name("N")
           ->group(group);
   input->excludes(lengths)->excludes(text)->excludes(ids);
+  embedded->excludes(lengths)->excludes(text)->excludes(ids)->excludes(input);
   text->excludes(ids);
   app.add_option(
          "--samples", o.samples,
@@ -165,10 +172,22 @@ void declare_selection(CLI::App& app, audit::SelectionOptions& o) {
   auto* mask =
       app.add_option(
              "--mask", o.mask,
-             "none, causal, or auto (the model's own; none for a layer)")
+             "none, causal, or auto (each layer's own of a model, windows "
+             "included; none for a layer by itself)")
           ->capture_default_str()
           ->group(group);
   offer(mask, {"auto", "none", "causal"});
+  app.add_option("--window", o.window,
+                 "tokens see those less than this away, |i - j| < W, beside "
+                 "the mask")
+      ->transform(whole_number(1, Index{1} << 40))
+      ->type_name("W")
+      ->group(group);
+  app.add_option("--padding", o.padding,
+                 "so many tokens at the beginning and at the end are padding: "
+                 "no token sees them")
+      ->type_name("BEFORE:AFTER")
+      ->group(group);
   if (!o.norms) return;
   auto* norm = add_parsed(app, "--norm", o.norm, parse_norm,
                           "2: 2-norm of the whole sequence; inf: its "

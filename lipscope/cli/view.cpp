@@ -92,4 +92,14 @@ Rows chosen_rows(Rows rows, const ViewOptions& o, const std::string& usual) {
   return rows;
 }
 
+bool masks_differ(const Rows& rows) {
+  return std::any_of(rows.begin(), rows.end(), [&](const auto& row) {
+    return row["mask"] != rows.front()["mask"];
+  });
+}
+
+std::string common_mask(const Rows& rows) {
+  return masks_differ(rows) ? "of each row" : cell(rows.front()["mask"]);
+}
+
 }  // namespace lipscope::cli

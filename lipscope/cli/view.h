@@ -29,6 +29,13 @@ struct View {
 
 using Rows = std::vector<nlohmann::ordered_json>;
 
+/// Whether the rows have several masks, as layers with windows and without do.
+bool masks_differ(const Rows& rows);
+
+/// The mask of all rows, for the line ahead of their table; "of each row" where
+/// they have several.
+std::string common_mask(const Rows& rows);
+
 /// The rows as --sort and --top ask for them: numbers from the largest down,
 /// words from A to Z, what has no value last; equal ones stay in their order.
 /// --top without --sort: by `usual`.

@@ -136,7 +136,7 @@ void sweep(const Read& read, const ExperimentOptions& o, const Notebook& book) {
     throw InputError(
         fmt::format("{}: the text has {} tokens, and {} are needed", read.name,
                     read.ids.size(), over.tokens()));
-  const Mask mask = read.model.config.mask();
+  const Mask mask = read.model.config.mask(0);
   book.open({.name = "castin-real, " + read.name,
              .title = "Attention at the inputs of a model: " + read.name,
              .explanation = fmt::format(

@@ -31,7 +31,9 @@ enum class Architecture {
   olmo2,
   gemma,
   gemma3,
-  gptj
+  gptj,
+  modernbert,
+  vit
 };
 
 std::string name_of(Architecture architecture);  ///< "gpt2", …, "lipscope"

@@ -24,9 +24,11 @@ Architecture architecture_of(const ConfigReader& r) {
   if (type.empty())
     throw InputError(fmt::format("{}: no model_type; {} can be read", r.where(),
                                  known_model_types()));
-  throw InputError(fmt::format("{}: model_type is {}; {} can be read",
-                               r.where(), printable(type),
-                               known_model_types()));
+  const std::optional<std::string> why = why_left_out(type);
+  throw InputError(fmt::format(
+      "{}: model_type is {}{}; {} can be read", r.where(), printable(type),
+      why ? ": " + *why + ", which is not supported" : "",
+      known_model_types()));
 }
 
 // what no family here has
@@ -34,7 +36,7 @@ void refuse_the_unsupported(const ConfigReader& r, const Family& family) {
   r.refuse_if("quantization_config", "quantisation");
   r.refuse_if("add_cross_attention", "cross-attention");
   r.refuse_if("is_encoder_decoder", "an encoder-decoder model");
-  if (family.keys.window.empty())
+  if (family.keys.window.empty() && !family.ignores_window)
     r.refuse_if("sliding_window", "a sliding window");
   for (const char* key :
        {"num_experts", "num_local_experts", "n_routed_experts"})
@@ -50,7 +52,7 @@ void refuse_the_unsupported(const ConfigReader& r, const Family& family) {
   if (const json* types = r.find("layer_types"))
     for (const json& type : *types)
       if (type != "full_attention" &&
-          (type != "sliding_attention" || family.keys.window.empty()))
+          (type != "sliding_attention" || !family.reads_layer_types))
         r.refuse("layer_types", type, "this attention is not supported");
   for (const Refusal& each : family.refusals)
     if (each.only)
@@ -185,8 +187,35 @@ void read_window(const ConfigReader& r, const Family& family, ModelConfig& c) {
 
 }  // namespace
 
+void read_local_layers(const ConfigReader& r, ModelConfig& c,
+                       const std::function<bool(Index)>& otherwise) {
+  const json* types = r.find("layer_types");
+  if (types != nullptr && (!types->is_array() ||
+                           types->size() != static_cast<std::size_t>(c.layers)))
+    r.refuse("layer_types", *types, "expected one for each layer");
+  c.local.clear();
+  for (Index l = 0; l < c.layers; ++l)
+    if (types != nullptr
+            ? (*types)[static_cast<std::size_t>(l)] == "sliding_attention"
+            : c.window && otherwise(l))
+      c.local.push_back(l);
+  if (!c.local.empty() && !c.window)
+    r.refuse("layer_types", *types, "there is no window for these layers");
+  if (c.local.empty()) c.window.reset();
+}
+
 std::string name_of(Architecture architecture) {
   return family_of(architecture).model_types.front();
+}
+
+bool ModelConfig::is_local(Index layer) const {
+  return std::find(local.begin(), local.end(), layer) != local.end();
+}
+
+Mask ModelConfig::mask(Index layer) const {
+  Mask mask{.hides_later = causal};
+  if (local.empty() || is_local(layer)) mask.window = window;
+  return mask;
 }
 
 std::string ModelConfig::score_features() const {

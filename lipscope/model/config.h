@@ -18,7 +18,8 @@ enum class NormForm {
   layer,           ///< LayerNorm, with gain and bias
   layer_unscaled,  ///< LayerNorm without parameters
   rms,             ///< RMSNorm, with a gain
-  rms_one_plus     ///< RMSNorm whose gain is 1 + what is stored
+  rms_one_plus,    ///< RMSNorm whose gain is 1 + what is stored
+  layer_gain       ///< LayerNorm, with a gain
 };
 
 /// How the files have q, k and v.
@@ -65,6 +66,8 @@ struct ModelConfig {
   NormForm norm_form = NormForm::layer;
   /// x + norm(f(…)): a norm of what attention and MLP give, ahead of the sum.
   bool output_norms = false;
+  /// A pre-norm model whose first layer is x + attn(x) ahead of its MLP.
+  bool first_attention_unnormed = false;
   /// x + attn(norm x) + mlp(norm x), and whether both read one norm.
   bool parallel = false, shared_norm = false;
   bool gated = false;  ///< the MLP
@@ -73,15 +76,15 @@ struct ModelConfig {
   QueryKeyNormForm query_key_norm = QueryKeyNormForm::none;
   /// Rotated planes are features 2i and 2i + 1, not i and i + m.
   bool rope_interleaved = false;
-  std::vector<Index> unrotated = {};       ///< layers without rotation
-  std::optional<double> local_theta = {};  ///< θ of layers with a window
-  std::vector<Index> local = {};           ///< those layers
+  std::vector<Index> unrotated = {};  ///< layers without rotation
+  /// Tokens of layers with a window see those less than this away.
+  std::optional<Index> window = {};
+  std::vector<Index> local = {};           ///< those layers; empty: all
+  std::optional<double> local_theta = {};  ///< θ of those that `local` lists
   /// Scores are q·k times this, in place of 1/√k.
   std::optional<double> score_scale = {};
   double residual_scale = 1.0;  ///< x + c f(norm x)
-  /// The most tokens at which no window hides any.
-  std::optional<Index> window = {};
-  Index relative_buckets = 0;  ///< of a relative bias; 0: none
+  Index relative_buckets = 0;   ///< of a relative bias; 0: none
   Index layer_groups = 0;  ///< layers share the weights of so many; 0: none do
 
   // ---- ahead of the layers and behind them
@@ -96,7 +99,10 @@ struct ModelConfig {
 
   bool pre_norm() const { return norm == NormPlace::pre; }
   bool has_norms() const { return norm != NormPlace::none || output_norms; }
-  Mask mask() const { return causal ? Mask::causal : Mask::none; }
+  /// Whether `local` lists the layer.
+  bool is_local(Index layer) const;
+  /// What the tokens of a layer see.
+  Mask mask(Index layer) const;
   /// Whether scores are those that the kind says and nothing else.
   bool plain_scores() const {
     return !rope && relative_buckets == 0 &&

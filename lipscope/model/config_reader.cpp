@@ -39,7 +39,8 @@ const json& ConfigReader::need(const char* key) const {
   return *value;
 }
 
-Index ConfigReader::count(const Keys& keys, Index otherwise, Index most) const {
+Index ConfigReader::count(const Keys& keys, Index otherwise, Index most,
+                          Index least) const {
   const json* value = find(keys);
   if (value == nullptr) return otherwise;
   if (!value->is_number_integer())
@@ -49,8 +50,8 @@ Index ConfigReader::count(const Keys& keys, Index otherwise, Index most) const {
       value->is_number_unsigned()
           ? value->get<std::uint64_t>() <= static_cast<std::uint64_t>(most)
           : value->get<std::int64_t>() <= most;
-  if (!fits || value->get<std::int64_t>() < 1)
-    refuse(keys.front(), *value, fmt::format("expected 1 to {}", most));
+  if (!fits || value->get<std::int64_t>() < least)
+    refuse(keys.front(), *value, fmt::format("expected {} to {}", least, most));
   return value->get<Index>();
 }
 

@@ -33,8 +33,9 @@ class ConfigReader {
   /// The same, refused where it is not there.
   const nlohmann::json& need(const char* key) const;
 
-  /// From 1 to `most`.
-  Index count(const Keys& keys, Index otherwise, Index most) const;
+  /// From `least` to `most`.
+  Index count(const Keys& keys, Index otherwise, Index most,
+              Index least = 1) const;
   Index needed_count(const char* key, Index most) const;
   double positive(const Keys& keys, double otherwise) const;
   double positive_number(const char* key, const nlohmann::json& value) const;

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lipscope/model/config.h"
@@ -57,7 +59,8 @@ struct LayerNames {
 
 /// Those outside the layers.
 struct OuterNames {
-  std::string tokens, positions, types;
+  std::string tokens;  ///< empty: it reads no tokens
+  std::string positions, types;
   std::string embedding_norm;
   std::string embedding_projection;  ///< behind the norm
   std::string relative_bias;         ///< [buckets, heads], of all layers
@@ -72,6 +75,10 @@ struct Family {
   /// What transformers takes where config.json says nothing. 0 key heads are as
   /// many as heads, a head width of 0 is width/heads.
   ModelConfig usual;
+  /// Whether layer_types of config.json says which layers have the window.
+  bool reads_layer_types = false;
+  /// Whether its modules in transformers take no notice of a sliding_window.
+  bool ignores_window = false;
   bool mlp_of_width = false;  ///< four times as wide, unless something is said
   /// Of the features of a head, those that are rotated; also unless something
   /// is said.
@@ -89,10 +96,20 @@ struct Family {
   void (*read)(const ConfigReader& config, ModelConfig& c) = nullptr;
 };
 
+/// Sets which layers have the window: those that layer_types says, or, where
+/// config.json has none, those for which `otherwise` holds. Without a window
+/// nothing is set.
+void read_local_layers(const ConfigReader& config, ModelConfig& c,
+                       const std::function<bool(Index)>& otherwise);
+
 const Family& family_of(Architecture architecture);
 
 /// By the model_type of a config.json; nothing if there is none.
 std::optional<Architecture> architecture_named(std::string_view model_type);
+
+/// Why models of this well-known type are not read; nothing where nothing is
+/// known of it, or where they are read.
+std::optional<std::string> why_left_out(std::string_view model_type);
 
 /// All model_types, for messages: "gpt2, bert, …".
 std::string known_model_types();

@@ -206,7 +206,7 @@ MapPtr<Real> sublayer(MapPtr<Real> inside, const NormWeights& norm,
 AttentionOptions attention_options(const LayerWeights& layer, bool project,
                                    const ModelMapOptions& o) {
   return {.kind = o.kind.value_or(layer.kind),
-          .mask = o.mask.value_or(layer.mask),
+          .mask = o.mask.over(layer.mask),
           .heads = o.heads,
           .project = project,
           .sequences = o.sequences,
@@ -265,8 +265,8 @@ ChosenAttention chosen_attention(const LayerWeights& layer, bool project,
 
 NormWeights load_norm(const Model& model, const Module& module) {
   const NormForm form = model.config.norm_form;
-  const bool layer =
-      form == NormForm::layer || form == NormForm::layer_unscaled;
+  const bool layer = form == NormForm::layer || form == NormForm::layer_gain ||
+                     form == NormForm::layer_unscaled;
   NormWeights w{
       .kind = layer ? NormWeights::Kind::layer : NormWeights::Kind::rms,
       .epsilon = model.config.epsilon};
@@ -311,17 +311,17 @@ LayerWeights load_layer(const Model& model, Index layer, MapName map) {
 
   LayerWeights w{.attention = load_attention(model, m),
                  .norm = c.norm,
+                 .attention_unnormed = layer == 0 && c.first_attention_unnormed,
                  .parallel = c.parallel,
                  .residual_scale = c.residual_scale,
-                 .mask = c.mask(),
+                 .mask = c.mask(layer),
                  .kind = c.kind,
                  .query_key_norm = load_query_key_norm(model, m)};
-  w.mask.window = c.window;
-  const auto among = [&](const std::vector<Index>& layers) {
-    return std::find(layers.begin(), layers.end(), layer) != layers.end();
-  };
-  if (!among(c.unrotated)) w.rope = c.rope;
-  if (among(c.local)) w.rope = Rotary{.theta = c.local_theta.value()};
+  if (std::find(c.unrotated.begin(), c.unrotated.end(), layer) ==
+      c.unrotated.end())
+    w.rope = c.rope;
+  if (c.local_theta && c.is_local(layer))
+    w.rope = Rotary{.theta = *c.local_theta};
   if (relative)
     w.relative_bias =
         RelativeBias{.table = model.parameters.matrix(weight_of(*relative))};
@@ -346,10 +346,11 @@ MapPtr<Real> layer_map(const LayerWeights& layer, MapName map,
   require(options.heads.empty(),
           "layer_map: the map {} is of the model as it runs, with all heads",
           name_of(map));
+  const NormPlace place = layer.attention_norm_place();
   MapPtr<Real> attention = sublayer(
       branch(attention_map<Real>(layer, true, options), layer.attention_norm,
-             layer.norm, layer.attention_output_norm, layer.residual_scale),
-      layer.attention_norm, layer.norm);
+             place, layer.attention_output_norm, layer.residual_scale),
+      layer.attention_norm, place);
   if (map == MapName::residual) return attention;
   MapPtr<Real> mlp = std::make_unique<Mlp<Real>>(layer.mlp, options.threads);
   mlp = branch(std::move(mlp), layer.mlp_norm, layer.norm,

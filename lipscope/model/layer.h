@@ -6,6 +6,7 @@
 
 #include "lipscope/attention/layer_norm.h"
 #include "lipscope/attention/multi_head.h"
+#include "lipscope/model/mask_choice.h"
 #include "lipscope/model/mlp.h"
 #include "lipscope/model/model.h"
 #include "lipscope/operators/compose.h"
@@ -37,16 +38,22 @@ struct LayerWeights {
   NormWeights mlp_norm;
   NormWeights mlp_output_norm = {};
   NormPlace norm = NormPlace::pre;
+  /// x + attn(x), with the norm of a pre-norm layer ahead of its MLP alone.
+  bool attention_unnormed = false;
   /// x + attn(norm x) + mlp(norm x): the MLP does not read the attention.
   bool parallel = false;
   double residual_scale = 1.0;  ///< c of x + c f(norm x)
-  Mask mask = Mask::none;       ///< the model's own
+  Mask mask = Mask::none;       ///< its own
   Kind kind = Kind::dot;        ///< the model's own
   std::optional<Rotary> rope = {};
   std::optional<QueryKeyNorm> query_key_norm = {};
   std::optional<RelativeBias> relative_bias = {};
 
   bool pre_norm() const { return norm == NormPlace::pre; }
+  /// Where the norm of the attention stands.
+  NormPlace attention_norm_place() const {
+    return attention_unnormed ? NormPlace::none : norm;
+  }
   /// As in AttentionOptions.
   bool plain_scores() const {
     return !rope && !query_key_norm && !relative_bias;
@@ -54,7 +61,7 @@ struct LayerWeights {
   /// Whether it is x + f(norm x), norm(x + f(x)) or x + f(x), with attention
   /// and then the MLP for f, and nothing else.
   bool plain_form() const {
-    return !parallel && residual_scale == 1.0 &&
+    return !parallel && !attention_unnormed && residual_scale == 1.0 &&
            attention_output_norm.gain.size() == 0 &&
            mlp_output_norm.gain.size() == 0;
   }
@@ -75,7 +82,7 @@ struct ModelMapOptions {
   /// The model's own, if nothing is said; l2 drops the keys and ties them to
   /// the queries.
   std::optional<Kind> kind = {};
-  std::optional<Mask> mask = {};  ///< the model's own, if nothing is said
+  MaskChoice mask = {};           ///< the layer's own, if nothing is said
   std::vector<Index> heads = {};  ///< for core and attn; empty: all
   Index sequences = 1;            ///< of equal length, laid under one another
   CosineScales cosine = {};

@@ -72,10 +72,16 @@ std::vector<std::string> missing_tensors(const Model& model) {
   const std::vector<TensorSpec> any = tensors(layer_modules(model.config, "*"));
   for (std::size_t t = 0; t < any.size(); ++t) {
     std::vector<std::string> of_layers;
-    for (const auto& layer : layers)
-      if (!model.parameters.contains(layer[t].name))
-        of_layers.push_back(layer[t].name);
-    if (of_layers.size() == layers.size()) of_layers = {any[t].name};
+    std::size_t have = 0;  // layers that should have it
+    for (const auto& layer : layers) {
+      // a layer without the first norm has none of its tensors, which are first
+      const std::size_t left_out = any.size() - layer.size();
+      if (t < left_out) continue;
+      ++have;
+      if (!model.parameters.contains(layer[t - left_out].name))
+        of_layers.push_back(layer[t - left_out].name);
+    }
+    if (of_layers.size() == have) of_layers = {any[t].name};
     missing.insert(missing.end(), of_layers.begin(), of_layers.end());
   }
   return missing;
@@ -92,14 +98,6 @@ void require_next_token(const Model& model) {
       "what lipscope train makes do",
       model.parameters.source(), name_of(model.config.architecture),
       name_of(Architecture::gpt2), name_of(Architecture::llama)));
-}
-
-void require_within_window(const Model& model, Index n) {
-  if (!model.config.window || n <= *model.config.window) return;
-  throw InputError(fmt::format(
-      "{}: {} tokens; its sliding window is {}, and longer sequences are not "
-      "supported",
-      model.parameters.source(), n, *model.config.window));
 }
 
 void require_tensors(const Model& model, const std::vector<Module>& modules,

@@ -49,10 +49,6 @@ void require_complete(const Model& model);
 /// it has a language-model head that this program reads, which BERT does not.
 void require_next_token(const Model& model);
 
-/// InputError unless n tokens lie in the windows of its layers, beyond which
-/// they would not see each other.
-void require_within_window(const Model& model, Index n);
-
 /// InputError with the tensors of these modules that are missing, and with what
 /// needs them, unless none is.
 void require_tensors(const Model& model, const std::vector<Module>& modules,

@@ -107,7 +107,9 @@ LayerModules layer_modules(const ModelConfig& c, Index layer) {
   // of layers that share their weights, those of their group
   const Index stored =
       c.layer_groups == 0 ? layer : layer * c.layer_groups / c.layers;
-  return layer_modules(c, std::to_string(stored));
+  LayerModules m = layer_modules(c, std::to_string(stored));
+  if (layer == 0 && c.first_attention_unnormed) m.attention_norm.reset();
+  return m;
 }
 
 LayerModules layer_modules(const ModelConfig& c, const std::string& label) {
@@ -157,6 +159,8 @@ LayerModules layer_modules(const ModelConfig& c, const std::string& label) {
 }
 
 std::optional<Module> norm_ahead(const ModelConfig& c, Index layer) {
+  if (c.pre_norm() && layer == 0 && c.first_attention_unnormed)
+    return outer_modules(c).embedding_norm;
   if (c.pre_norm()) return layer_modules(c, layer).attention_norm;
   if (c.norm == NormPlace::none) return std::nullopt;
   if (layer > 0) return layer_modules(c, layer - 1).mlp_norm;
@@ -186,7 +190,8 @@ std::vector<Module> modules_of(const LayerModules& m) {
 }
 
 std::vector<Module> modules_of(const OuterModules& m) {
-  std::vector<Module> all{m.tokens};
+  std::vector<Module> all;
+  if (m.reads_tokens()) all.push_back(m.tokens);
   for (const auto& module :
        {m.positions, m.types, m.embedding_norm, m.embedding_projection,
         m.relative_bias, m.final_norm, m.head})
@@ -208,7 +213,8 @@ double parameter_count(const ModelConfig& config) {
   const Index layers =
       config.layer_groups == 0 ? config.layers : config.layer_groups;
   return numbers(modules_of(outer_modules(config))) +
-         static_cast<double>(layers) *
+         numbers(modules_of(layer_modules(config, 0))) +
+         static_cast<double>(layers - 1) *
              numbers(modules_of(layer_modules(config, "*")));
 }
 

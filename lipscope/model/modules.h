@@ -32,7 +32,7 @@ std::vector<TensorSpec> tensors_of(const Module& module);
 
 /// Outside the layers.
 struct OuterModules {
-  Module tokens;                    ///< [vocabulary, d]
+  Module tokens;                    ///< [vocabulary, d]; no name: none
   std::optional<Module> positions;  ///< [offset + positions, d]
   std::optional<Module> types;      ///< [token types, d]
   std::optional<Module> embedding_norm;
@@ -41,6 +41,9 @@ struct OuterModules {
   std::optional<Module> final_norm;
   /// To logits; absent where tied, and where there is none.
   std::optional<Module> head;
+
+  /// Whether the model has a table of tokens.
+  bool reads_tokens() const { return !tokens.name.empty(); }
 };
 
 struct LayerModules {
@@ -63,8 +66,8 @@ LayerModules layer_modules(const ModelConfig& config, const std::string& label);
 bool has_head(const ModelConfig& config);
 
 /// The norm whose output the attention of a layer reads: in a post-norm model
-/// the last of the layer before, or of the embeddings. Nothing where there is
-/// none.
+/// the last of the layer before, or of the embeddings; those of the embeddings
+/// as well where the first layer has none. Nothing where there is none.
 std::optional<Module> norm_ahead(const ModelConfig& config, Index layer);
 
 /// Numbers in all tensors of a model. A double, as no count of them overflows

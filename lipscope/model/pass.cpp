@@ -16,8 +16,11 @@ MatrixOf<Real> embed(const Model& model, const std::vector<Index>& ids,
           "embed: {} tokens do not make {} sequences of one length", count,
           sequences);
   const Index n = count / sequences;
-  require_within_window(model, n);
   const OuterModules m = outer_modules(c);
+  if (!m.reads_tokens())
+    throw InputError(fmt::format("{}: a {} model reads no tokens",
+                                 model.parameters.source(),
+                                 name_of(c.architecture)));
   std::vector<Module> needed{m.tokens};
   for (const auto& module :
        {m.positions, m.types, m.embedding_norm, m.embedding_projection})
@@ -71,7 +74,7 @@ MatrixOf<Real> embed(const Model& model, const std::vector<Index>& ids,
 template <class Real>
 ForwardPass<Real>::ForwardPass(const Model& model, PassOptions options)
     : model_(model), options_(options) {
-  require_complete(model);
+  if (!options_.from_layer_0) require_complete(model);
   if (options_.keep_layers)
     for (Index l = 0; l < model.config.layers; ++l) kept_.push_back(stage(l));
   if (const std::optional<NormWeights> norm = load_final_norm(model))
@@ -82,22 +85,29 @@ template <class Real>
 auto ForwardPass<Real>::stage(Index layer) const -> Stage {
   const LayerWeights w = load_layer(model_, layer);
   // nothing is differentiated here: no attention weights are kept
-  const ModelMapOptions options{.sequences = options_.sequences,
+  const ModelMapOptions options{.mask = options_.mask,
+                                .sequences = options_.sequences,
                                 .threads = options_.threads,
                                 .memory = 1};
-  return {w.pre_norm() ? std::make_unique<LayerNorm<Real>>(w.attention_norm)
-                       : nullptr,
+  return {w.attention_norm_place() == NormPlace::pre
+              ? std::make_unique<LayerNorm<Real>>(w.attention_norm)
+              : nullptr,
           layer_map<Real>(w, MapName::block, options)};
 }
 
 template <class Real>
 HiddenStates<Real> ForwardPass<Real>::operator()(const std::vector<Index>& ids,
                                                  Index layers) const {
+  return from(embed<Real>(model_, ids, options_.sequences), layers);
+}
+
+template <class Real>
+HiddenStates<Real> ForwardPass<Real>::from(MatrixOf<Real> x,
+                                           Index layers) const {
   require(layers <= model_.config.layers, "pass: {} layers of a model with {}",
           layers, model_.config.layers);
   const Index count = layers < 0 ? model_.config.layers : layers;
   HiddenStates<Real> states;
-  MatrixOf<Real> x = embed<Real>(model_, ids, options_.sequences);
   for (Index l = 0; l < count; ++l) {
     const Stage made = options_.keep_layers ? Stage{} : stage(l);
     const Stage& at = options_.keep_layers ? kept_[l] : made;

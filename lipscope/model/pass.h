@@ -4,7 +4,7 @@
 
 #include "lipscope/model/layer.h"
 
-/// The model as it was trained, run on tokens: its own mask and attention, all
+/// The model as it was trained, run on tokens: its own masks and attention, all
 /// heads, no dropout. Sequences of equal length are laid under one another.
 namespace lipscope {
 
@@ -33,11 +33,14 @@ struct HiddenStates {
 };
 
 struct PassOptions {
+  MaskChoice mask = {};  ///< the layers' own, if nothing is said
   Index sequences = 1;
   int threads = 0;  ///< 0: all cores
   /// Keep all layers in memory, for many passes; otherwise each is read and
   /// dropped as it is passed.
   bool keep_layers = true;
+  /// No tokens are read: what stands ahead of layer 0 may be missing.
+  bool from_layer_0 = false;
 };
 
 /// Runs a model from token ids. It borrows the model, which must
@@ -52,6 +55,9 @@ class ForwardPass {
   /// without `last`, if layers ≥ 0.
   HiddenStates<Real> operator()(const std::vector<Index>& ids,
                                 Index layers = -1) const;
+
+  /// The same for an input of layer 0.
+  HiddenStates<Real> from(MatrixOf<Real> x, Index layers = -1) const;
 
  private:
   struct Stage {

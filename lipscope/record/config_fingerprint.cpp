@@ -22,11 +22,12 @@ std::string fingerprint(const ModelConfig& config) {
                mlp_width, vocabulary, positions, token_types, epsilon,
                activation, rope, tied_embeddings, attention_bias, mlp_bias,
                norm, kind, contractive, contraction, causal, norm_form,
-               output_norms, parallel, shared_norm, gated, projections,
-               output_bias, query_key_norm, rope_interleaved, unrotated,
-               local_theta, local, score_scale, residual_scale, window,
-               relative_buckets, layer_groups, embedding_width, position_offset,
-               padding, embedding_scale, head_bias, logit_scale] = config;
+               output_norms, first_attention_unnormed, parallel, shared_norm,
+               gated, projections, output_bias, query_key_norm,
+               rope_interleaved, unrotated, window, local, local_theta,
+               score_scale, residual_scale, relative_buckets, layer_groups,
+               embedding_width, position_offset, padding, embedding_scale,
+               head_bias, logit_scale] = config;
   json all = json{{"architecture", name_of(architecture)},
                   {"layers", layers},
                   {"width", width},
@@ -65,6 +66,8 @@ std::string fingerprint(const ModelConfig& config) {
   add_number("norm_form", static_cast<int>(norm_form),
              static_cast<int>(usual.norm_form));
   add_number("output_norms", output_norms, usual.output_norms);
+  add_number("first_attention_unnormed", first_attention_unnormed,
+             usual.first_attention_unnormed);
   add_number("parallel", parallel, usual.parallel);
   add_number("shared_norm", shared_norm, usual.shared_norm);
   add_number("gated", gated, usual.gated);

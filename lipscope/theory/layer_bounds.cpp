@@ -27,7 +27,7 @@ std::vector<Bound> attention_bounds(const LayerWeights& layer, bool project,
   const Kind kind = o.kind.value_or(layer.kind);
   if (rope && !kind_bounds(kind).rope) return {};
   return bounds(attention_of(layer, kind), {.kind = kind,
-                                            .mask = o.mask.value_or(layer.mask),
+                                            .mask = o.mask.over(layer.mask),
                                             .heads = o.heads,
                                             .project = project,
                                             .n = n,
@@ -43,7 +43,9 @@ BlockParts parts_everywhere(const LayerWeights& layer, MapName map,
   if (map == MapName::core || map == MapName::attn) return parts;
   const bool norms = layer.norm != NormPlace::none;
   parts.attention = with_output(layer, layer.attention_output_norm, attention);
-  if (norms) parts.attention_norm = norm_layer_everywhere(layer.attention_norm);
+  const NormPlace place = layer.attention_norm_place();
+  if (place != NormPlace::none)
+    parts.attention_norm = norm_layer_everywhere(layer.attention_norm);
   if (map == MapName::residual) return parts;
   const MlpNorms mlp = mlp_norms(layer.mlp);
   if (!norms) {
@@ -76,7 +78,8 @@ std::optional<LayerBound> layer_bound_everywhere(const LayerWeights& layer,
   const BlockParts parts = parts_everywhere(layer, map, attention->value);
   return named_layer_bound(
       map, *attention, parts, layer_bound(parts, map, layer),
-      layer.pre_norm() ? InputSet::everywhere() : attention->scope);
+      layer.attention_norm_place() == NormPlace::pre ? InputSet::everywhere()
+                                                     : attention->scope);
 }
 
 }  // namespace lipscope

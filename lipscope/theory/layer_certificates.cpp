@@ -124,7 +124,9 @@ std::optional<LayerBound> LayerCertificates::composed_at(
   require(m.around(), "certificate: {} is attention alone", name_of(m.map));
   const LayerWeights& l = m.layer;
   const bool pre = l.pre_norm();
-  const Matrix read = pre ? normed(l.attention_norm, x) : x;  // by attention
+  const NormPlace place = l.attention_norm_place();
+  const bool ahead = place == NormPlace::pre;
+  const Matrix read = ahead ? normed(l.attention_norm, x) : x;  // by attention
   const std::optional<Bound> attention = m.attention_at(read, which);
   if (!attention || !std::isfinite(attention->value)) return std::nullopt;
   // what a branch gives to the residual sum, and its constant
@@ -143,8 +145,8 @@ std::optional<LayerBound> LayerCertificates::composed_at(
   const Matrix mixed = x + output(l.attention_output_norm, (*m.attention)(read),
                                   parts.attention);
   const bool post = l.norm == NormPlace::post;
-  if (pre || post)
-    parts.attention_norm = norm_layer_at(l.attention_norm, pre ? x : mixed);
+  if (place != NormPlace::none)
+    parts.attention_norm = norm_layer_at(l.attention_norm, ahead ? x : mixed);
   if (m.map == MapName::block) {
     const Matrix middle = l.parallel ? x
                           : post     ? normed(l.attention_norm, mixed)

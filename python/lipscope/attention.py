@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from lipscope import _core
 from lipscope.arrays import plain
 from lipscope.errors import CheckFailed
+from lipscope.masks import both_ends, window_of
 from lipscope.records import Record, Records
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class Attention:
         key_heads: int | None = None,
         kind: str = "dot",
         mask: str = "none",
+        window: int | None = None,
+        padding: tuple[int, int] = (0, 0),
         tau: float = 10.0,
         nu: float = 1.0,
         epsilon: float = 1e-6,
@@ -73,6 +76,8 @@ class Attention:
         self.key_heads = heads if key_heads is None else key_heads
         self.kind = kind
         self.mask = mask
+        self.window = None if window is None else window_of(window)
+        self.padding = both_ends(padding)
         self.tau, self.nu, self.epsilon = tau, nu, epsilon
         self._check_shapes()
 
@@ -147,7 +152,7 @@ class Attention:
 
     def replace(self, **changes: Any) -> Attention:
         """The same layer with other arguments: ``layer.replace(mask="causal")``."""
-        own = {name: getattr(self, name) for name in ("heads", "key_heads", "kind", "mask", "tau", "nu", "epsilon")}
+        own = {name: getattr(self, name) for name in ("heads", "key_heads", "kind", "mask", "window", "padding", "tau", "nu", "epsilon")}
         return Attention(**{**self._arrays, **own, **changes})
 
     def arrays(self) -> dict[str, Any]:
@@ -160,14 +165,17 @@ class Attention:
         return int(self._arrays["q"].shape[0])
 
     def __repr__(self) -> str:
-        return f"Attention(d={self.features}, heads={self.heads}, kind={self.kind!r}, mask={self.mask!r})"
+        more = "" if self.window is None else f", window={self.window}"
+        more += "" if self.padding == (0, 0) else f", padding={self.padding}"
+        return f"Attention(d={self.features}, heads={self.heads}, kind={self.kind!r}, mask={self.mask!r}{more})"
 
     def weights(self) -> _core.Layer:
         """The weights as they are now, copied in f64 for the core."""
         return _core.layer(self._arrays, self.heads, self.key_heads, self.kind)
 
     def _map(self) -> _core.Map:
-        return _core.map(self.weights(), self.kind, self.mask, self.tau, self.nu, self.epsilon)
+        mask = (self.mask, self.window or 0, *self.padding)
+        return _core.map(self.weights(), self.kind, mask, self.tau, self.nu, self.epsilon)
 
     def __call__(self, x: Any) -> npt.NDArray[np.float64]:
         """What the layer makes of the tokens x, [n, d], in f64."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Union
 from lipscope import _core
 from lipscope.arrays import plain
 from lipscope.errors import InputError
+from lipscope.masks import both_ends, window_of
 from lipscope.progress import Progress, shown
 from lipscope.records import Record, Records
 
@@ -88,6 +89,8 @@ _CHECKED: dict[str, Callable[[str, Any], Any]] = {
     "contraction": lambda n, v: _real(n, v, 0.0, 1.0),
     "radius": lambda n, v: v if isinstance(v, str) else repr(_real(n, v, 0.0)),
     "norm": lambda n, v: str(v),
+    "window": lambda n, v: window_of(v),
+    "padding": lambda n, v: "{}:{}".format(*both_ends(v)),
 }  # fmt: skip
 
 
@@ -158,7 +161,8 @@ def _source(given: dict[str, Any]) -> tuple[dict[str, Any], _core.Layer | _core.
     weights: _core.Layer | _core.Transformer | None = None
     if isinstance(subject, Attention):
         layer, weights = subject, subject.weights()
-        own = {"kind": layer.kind, "mask": layer.mask, "tau": layer.tau, "nu": layer.nu, "epsilon": layer.epsilon}
+        own = {"kind": layer.kind, "mask": layer.mask, "window": layer.window, "padding": layer.padding}
+        own |= {"tau": layer.tau, "nu": layer.nu, "epsilon": layer.epsilon}
         for name, value in own.items():
             if options.get(name) is not None:
                 raise TypeError(f"{name}: the layer has its own; make another with replace({name}=...)")
@@ -175,6 +179,14 @@ def _source(given: dict[str, Any]) -> tuple[dict[str, Any], _core.Layer | _core.
     if isinstance(tokens, (str, os.PathLike)):
         options["input"] = os.fspath(tokens)
         tokens = None
+    embedded = options.pop("embedded", None)
+    if isinstance(embedded, (str, os.PathLike)):
+        options["embedded"] = os.fspath(embedded)
+    elif embedded is not None:
+        if tokens is not None:
+            raise TypeError("input and embedded are two sources of tokens; give one")
+        tokens = embedded
+        options["tokens_embedded"] = True
     return _options(options), weights, None if tokens is None else plain(tokens)
 
 
@@ -191,6 +203,7 @@ def measure(
     epsilon: float | None = None,
     text: Path | None = None,
     ids: Ids = None,
+    embedded: Any = None,
     length: int | None = None,
     lengths: Numbers = None,
     samples: int | None = None,
@@ -201,6 +214,8 @@ def measure(
     layers: Numbers = None,
     heads: Numbers = None,
     mask: str | None = None,
+    window: int | None = None,
+    padding: tuple[int, int] | None = None,
     norm: str | int | None = None,
     tolerance: float | None = None,
     max_steps: int | None = None,
@@ -220,7 +235,8 @@ def measure(
     """How strongly each layer or head reacts at these inputs: ``lipscope measure``.
 
     ``subject`` is a Hugging Face folder or an :class:`lipscope.Attention`; ``input`` the tokens, an array [n, d] or a
-    file ``X.npy``. One measurement gives a :class:`Record`, several give :class:`Records`. ``directions`` keeps the
+    file ``X.npy``; ``embedded`` the input of layer 0 of a model, which goes through it. ``window`` and ``padding``
+    (tokens at the beginning and at the end) hide tokens beside the mask. One measurement gives a :class:`Record`, several give :class:`Records`. ``directions`` keeps the
     witness of every number as ``record.direction`` (of an :class:`lipscope.Attention` it is always kept). With
     ``out="audit.jsonl"`` each record is written as it is made, and ``resume=True`` goes on after an interruption.
     """
@@ -248,6 +264,8 @@ def bound(
     layers: Numbers = None,
     heads: Numbers = None,
     mask: str | None = None,
+    window: int | None = None,
+    padding: tuple[int, int] | None = None,
     norm: str | int | None = None,
     seed: int | None = None,
     threads: int | None = None,
@@ -278,6 +296,8 @@ def search(
     layers: Numbers = None,
     heads: Numbers = None,
     mask: str | None = None,
+    window: int | None = None,
+    padding: tuple[int, int] | None = None,
     norm: str | int | None = None,
     restarts: int | None = None,
     max_evaluations: int | None = None,

@@ -2,9 +2,12 @@
 
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <tuple>
 #include <utility>
 
 #include "arrays.h"
@@ -45,11 +48,23 @@ Layer layer_of(const nb::dict& arrays, Index heads, Index key_heads,
   return {std::move(layer)};
 }
 
-AttentionOptions options_of(const std::string& kind, const std::string& mask,
+// none or causal; a window, or 0; padding at both ends
+using MaskWords = std::tuple<std::string, Index, Index, Index>;
+
+Mask mask_of(const MaskWords& words) {
+  const auto& [name, window, before, after] = words;
+  Mask mask{.hides_later = name == name_of(Mask::causal),
+            .padding_before = before,
+            .padding_after = after};
+  if (window > 0) mask.window = window;
+  return mask;
+}
+
+AttentionOptions options_of(const std::string& kind, const MaskWords& mask,
                             double tau, double nu, double epsilon,
                             int threads) {
   return {.kind = audit::parse_kind(kind),
-          .mask = mask == name_of(Mask::causal) ? Mask::causal : Mask::none,
+          .mask = mask_of(mask),
           .cosine = {.tau = tau, .nu = nu, .epsilon = epsilon},
           .threads = threads};
 }
@@ -128,7 +143,7 @@ void bind_attention(nb::module_& m) {
       .def("__call__", &Map64::call, "x"_a);
   m.def(
       "map",
-      [](const Layer& layer, const std::string& kind, const std::string& mask,
+      [](const Layer& layer, const std::string& kind, const MaskWords& mask,
          double tau, double nu, double epsilon, int threads) {
         return std::make_shared<Map64>(
             layer, options_of(kind, mask, tau, nu, epsilon, threads));

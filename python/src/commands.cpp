@@ -43,6 +43,7 @@ void read_source(const Options& o, audit::SourceOptions& source) {
   o.read("nu", source.cosine.nu);
   o.read("epsilon", source.cosine.epsilon);
   o.read("input", source.input);
+  o.read("embedded", source.embedded);
   o.read("text", source.text);
   o.read("ids", source.ids);
   o.read("token_ids", source.token_ids);
@@ -59,6 +60,8 @@ void read_selection(const Options& o, audit::SelectionOptions& selection) {
   o.read("layers", selection.layers);
   o.read("heads", selection.heads);
   o.read("mask", selection.mask);
+  o.read("window", selection.window);
+  o.read("padding", selection.padding);
   o.read("norm", selection.norm, parse_norm);
 }
 
@@ -112,6 +115,8 @@ void read_request(const Options& o, audit::InvertRequest& r) {
   read_source(o, r.source);
   o.read("layers", r.selection.layers);
   o.read("mask", r.selection.mask);
+  o.read("window", r.selection.window);
+  o.read("padding", r.selection.padding);
   o.read("norm", r.selection.norm, parse_norm);
   o.read("scale", r.scale);
   o.read("depth", r.depth);
@@ -266,8 +271,10 @@ nb::dict run(nb::dict given, nb::handle weights, nb::handle tokens,
           nb::cast<const Transformer&>(weights).model;
     else if (!weights.is_none())
       request.source.layer = nb::cast<const Layer&>(weights).weights;
+    bool embedded = false;  // what `tokens` is
+    o.read("tokens_embedded", embedded);
     if (!tokens.is_none())
-      request.source.tokens =
+      (embedded ? request.source.embedded_tokens : request.source.tokens) =
           std::make_shared<const Matrix>(Array(tokens, "x").to_matrix());
   }
   std::vector<audit::Witness> witnesses;

@@ -63,6 +63,13 @@ inline std::vector<OptionRow> option_table() {
     changes(c, "--length", "--random d=4,heads=2,scale=1 " + more, "--length 3",
             "--length 4");
     changes(c, "--mask", layer + more, "--mask none", "--mask causal");
+    if (c == "meanfield") {
+      same(c, "--window", "a map of measures has no window");
+      same(c, "--padding", "a map of measures has no padding");
+    } else {
+      changes(c, "--window", layer + more, "--window 1", "--window 2");
+      changes(c, "--padding", layer + more, "--padding 0:1", "--padding 1:0");
+    }
     changes(c, "--seed", layer + more, "--seed 0", "--seed 1");
     same(c, "--threads", "work is cut into the same pieces for any number",
          layer + more, "--threads 1", "--threads 2");
@@ -74,6 +81,8 @@ inline std::vector<OptionRow> option_table() {
             "--ids {ids}", "--ids {other ids}");
     // the same rows in another order
     changes(c, "--input", stored + more, "--input {x}", "--input {other x}");
+    changes(c, "--embedded", "{model} --layers 1 " + more, "--embedded {m}",
+            "--embedded {other m}");
     changes(c, "--samples", layer + more, "--samples 1", "--samples 2");
     changes(c, "--offset", model + more, "--offset 0", "--offset 1");
     changes(c, "--radius", layer + more, "--radius 1", "--radius 2");

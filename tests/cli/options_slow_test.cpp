@@ -55,6 +55,12 @@ class Options : public testing::Test {
     (*files_)["other x"] = *folder_ / "other_x.npy";
     write_npy(files_->at("x"), x);
     write_npy(files_->at("other x"), Matrix(x.colwise().reverse()));
+    (*files_)["m"] = *folder_ / "m.npy";
+    (*files_)["other m"] = *folder_ / "other_m.npy";
+    const Matrix m =
+        gaussian(3, small_config(Architecture::bert).width, rng.split(3));
+    write_npy(files_->at("m"), m);
+    write_npy(files_->at("other m"), Matrix(m.colwise().reverse()));
     model("model", 1);
     model("other model", 2);
     text("text", "a b c d e f g h ");

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/model/family.h"
 #include "tests/model/folders.h"
 
 namespace lipscope {
@@ -34,7 +35,7 @@ TEST(ModelConfig, HasTheDefaultsOfTransformersWhereNothingIsSaid) {
   EXPECT_EQ(gpt2.epsilon, 1e-5);
   EXPECT_EQ(gpt2.activation, Activation::gelu_tanh);
   EXPECT_TRUE(gpt2.tied_embeddings);
-  EXPECT_EQ(gpt2.mask(), Mask::causal);
+  EXPECT_EQ(gpt2.mask(0), Mask::causal);
   EXPECT_TRUE(gpt2.pre_norm());
 
   const ModelConfig bert = parse({{"model_type", "bert"}});
@@ -43,7 +44,7 @@ TEST(ModelConfig, HasTheDefaultsOfTransformersWhereNothingIsSaid) {
   EXPECT_EQ(bert.token_types, 2);
   EXPECT_EQ(bert.epsilon, 1e-12);
   EXPECT_EQ(bert.activation, Activation::gelu);
-  EXPECT_EQ(bert.mask(), Mask::none);
+  EXPECT_EQ(bert.mask(0), Mask::none);
   EXPECT_FALSE(bert.pre_norm());
 
   const ModelConfig llama = parse({{"model_type", "llama"}});
@@ -147,7 +148,29 @@ TEST(ModelConfig, RefusesByNameWhatIsNotDone) {
        "tie_word_embeddings"},
       {{{"model_type", "smollm3"}, {"no_rope_layers", {1, 0}}},
        "no_rope_layers"},
-      {{{"model_type", "llama"}, {"sliding_window", 4096}}, "sliding"},
+      {{{"model_type", "gpt2"}, {"sliding_window", 4096}}, "sliding"},
+      {{{"model_type", "gemma3_text"}, {"sliding_window", nullptr}},
+       "sliding_window"},
+      {{{"model_type", "mistral"}, {"layer_types", {"sliding_attention"}}},
+       "layer_types"},
+      {{{"model_type", "qwen2"},
+        {"num_hidden_layers", 2},
+        {"layer_types", {"full_attention", "sliding_attention"}}},
+       "no window"},
+      {{{"model_type", "qwen3"},
+        {"num_hidden_layers", 3},
+        {"use_sliding_window", true},
+        {"layer_types", {"full_attention", "sliding_attention"}}},
+       "one for each layer"},
+      {{{"model_type", "qwen2"}, {"max_window_layers", -1}},
+       "max_window_layers"},
+      {{{"model_type", "modernbert"}, {"local_attention", 0}},
+       "local_attention"},
+      {{{"model_type", "modernbert"}, {"local_rope_theta", nullptr}},
+       "local_rope_theta"},
+      {{{"model_type", "modernbert"},
+        {"rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}}},
+       "rope_scaling"},
       {{{"model_type", "llama"}, {"num_local_experts", 8}}, "experts"},
       {{{"model_type", "llama"},
         {"layer_types", {"full_attention", "sliding_attention"}}},
@@ -171,6 +194,68 @@ TEST(ModelConfig, RefusesByNameWhatIsNotDone) {
                          {"add_cross_attention", false},
                          {"pruned_heads", json::object()},
                          {"is_encoder_decoder", false}}));
+}
+
+// the window of each layer; 0 where it has none
+std::vector<Index> windows(const json& j) {
+  const ModelConfig c = parse(j);
+  std::vector<Index> found;
+  for (Index l = 0; l < c.layers; ++l)
+    found.push_back(c.mask(l).window.value_or(0));
+  return found;
+}
+
+TEST(ModelConfig, SaysWhyWellKnownModelsAreLeftOut) {
+  const std::vector<std::pair<const char*, const char*>> cases = {
+      {"gemma2", "attn_logit_softcapping"},
+      {"gemma3", "gemma3_text"},
+      {"deberta-v2", "pos_att_type"},
+      {"bloom", "ALiBi"},
+      {"falcon", "multi_query"},
+      {"t5", "is_encoder_decoder"},
+      {"whisper", "cross-attention"},
+      {"mixtral", "mixture of experts (num_experts, num_local_experts"},
+      {"mamba", "no attention"},
+      {"swin", "window_size"}};
+  for (const auto& [type, why] : cases) {
+    const std::string said = refusal({{"model_type", type}});
+    EXPECT_TRUE(says(
+        said, {"c.json: model_type is \"" + std::string(type) + "\": ", why,
+               "gpt2, bert, llama", "can be read"}))
+        << said;
+    EXPECT_FALSE(architecture_named(type)) << type;
+  }
+  EXPECT_TRUE(says(refusal({{"model_type", "nonsense"}}),
+                   {"model_type is \"nonsense\"; gpt2, bert"}));
+}
+
+TEST(ModelConfig, HasItsWindowInTheLayersOfTransformers) {
+  const auto of = [](const char* type, json more) {
+    more["model_type"] = type;
+    more["num_hidden_layers"] = 4;
+    return windows(more);
+  };
+  using Windows = std::vector<Index>;
+  EXPECT_EQ(of("mistral", {{"sliding_window", 7}}), (Windows{7, 7, 7, 7}));
+  EXPECT_EQ(of("mistral", {{"sliding_window", nullptr}}),
+            (Windows{0, 0, 0, 0}));
+  EXPECT_EQ(of("phi3", json::object()), (Windows{0, 0, 0, 0}));
+  EXPECT_EQ(of("llama", {{"sliding_window", 7}}), (Windows{0, 0, 0, 0}));
+  const json qwen{{"sliding_window", 7}, {"max_window_layers", 1}};
+  EXPECT_EQ(of("qwen2", qwen), (Windows{0, 0, 0, 0}));
+  json on = qwen;
+  on["use_sliding_window"] = true;
+  EXPECT_EQ(of("qwen2", on), (Windows{0, 7, 7, 7}));
+  EXPECT_EQ(of("smollm3", on), (Windows{0, 0, 0, 7}));
+  on["layer_types"] = {"sliding_attention", "full_attention", "full_attention",
+                       "sliding_attention"};
+  EXPECT_EQ(of("qwen3", on), (Windows{7, 0, 0, 7}));
+  EXPECT_EQ(
+      of("gemma3_text", {{"sliding_window", 7}, {"sliding_window_pattern", 2}}),
+      (Windows{7, 0, 7, 0}));
+  // so many on both sides together, and the token itself
+  EXPECT_EQ(of("modernbert", {{"local_attention", 6}}), (Windows{0, 4, 4, 0}));
+  EXPECT_EQ(of("modernbert", {{"local_attention", 7}}), (Windows{0, 4, 4, 0}));
 }
 
 TEST(ModelConfig, RefusesNumbersThatMakeNoModel) {

@@ -45,7 +45,9 @@ struct Uniform {
 // gains are near 1, the rest near 0
 Matrix weight(const std::string& name, const TensorShape& shape) {
   const bool vector = shape.size() == 1;
-  Matrix m(vector ? 1 : shape[0], shape.back());
+  Index rows = 1;
+  for (std::size_t a = 0; a + 1 < shape.size(); ++a) rows *= shape[a];
+  Matrix m(rows, shape.back());
   Uniform uniform(name);
   for (Index i = 0; i < m.size(); ++i)
     m.data()[i] =
@@ -65,7 +67,25 @@ class EveryFamily : public testing::TestWithParam<std::string> {
     }
     test::write_tensors(folder.path() / "model.safetensors", tensors, "F64");
     model.emplace(load_model(folder.path()));
-    states = ForwardPass<double>(*model, {.threads = 1})(ids);
+    if (golden.contains("padding")) {
+      padding.padding_before = golden["padding"][0];
+      padding.padding_after = golden["padding"][1];
+    }
+    states = passed<double>();
+  }
+
+  // from the token ids or, of a model that reads none, from layer 0 on
+  template <class Real>
+  HiddenStates<Real> passed() const {
+    const bool embedded = golden.contains("embedded");
+    const ForwardPass<Real> pass(
+        *model, {.mask = padding, .threads = 1, .from_layer_0 = embedded});
+    if (!embedded) return pass(ids);
+    const auto rows = golden["embedded"].get<std::vector<std::vector<Real>>>();
+    MatrixOf<Real> x(static_cast<Index>(rows.size()), model->config.width);
+    for (Index i = 0; i < x.rows(); ++i)
+      for (Index j = 0; j < x.cols(); ++j) x(i, j) = rows[i][j];
+    return pass.from(x);
   }
 
   static json read(const std::string& name) {
@@ -76,7 +96,7 @@ class EveryFamily : public testing::TestWithParam<std::string> {
   // the map of a line of golden["constants"], and its input
   template <class Real>
   MapPtr<Real> map(const json& line) const {
-    ModelMapOptions options{.threads = 1};
+    ModelMapOptions options{.mask = padding, .threads = 1};
     if (line["map"] == "model") return model_map<Real>(*model, options);
     if (line.contains("head")) options.heads = {line["head"].get<Index>()};
     const MapName name = map_name(line);
@@ -98,9 +118,10 @@ class EveryFamily : public testing::TestWithParam<std::string> {
   }
 
   const json golden = read(GetParam());
-  const std::vector<Index> ids = golden["ids"].get<std::vector<Index>>();
+  const std::vector<Index> ids = golden.value("ids", std::vector<Index>());
   const test::TemporaryFolder folder;
   std::optional<Model> model;
+  MaskChoice padding;
   HiddenStates<double> states;
 };
 
@@ -116,7 +137,7 @@ TEST_P(EveryFamily, HasTheStatesOfHuggingFacesModules) {
   for (Index i = 0; i < states.last.rows(); ++i)
     for (Index j = 0; j < states.last.cols(); ++j)
       EXPECT_NEAR(states.last(i, j), last[i][j], 1e-10) << i << ", " << j;
-  const HiddenStates<float> single = ForwardPass<float>(*model, {})(ids);
+  const HiddenStates<float> single = passed<float>();
   EXPECT_LT((single.last.cast<double>() - states.last).norm(),
             1e-4 * states.last.norm());
 }
@@ -158,10 +179,10 @@ TEST_P(EveryFamily, HasTheDerivativeAndTheAdjointOfEveryMap) {
 TEST_P(EveryFamily, HasNoBoundBelowItsConstants) {
   for (const json& line : golden["constants"]) {
     if (line["map"] == "model") continue;
-    const Index l = line["layer"], n = static_cast<Index>(ids.size());
+    const Index l = line["layer"], n = point(line).rows();
     const MapName name = map_name(line);
     const LayerWeights layer = load_layer(*model, l, name);
-    ModelMapOptions options{.threads = 1};
+    ModelMapOptions options{.mask = padding, .threads = 1};
     if (line.contains("head")) options.heads = {line["head"].get<Index>()};
     const double exact = line["norms"][0];
     const LayerCertificates made(layer, name, options);
@@ -219,18 +240,6 @@ TEST(Families, AreAllComparedWithHuggingFace) {
     name.erase(0, name.find_first_not_of(' '));
     EXPECT_TRUE(compared.contains(name)) << name;
   }
-}
-
-TEST(Families, AreRefusedBeyondTheirWindow) {
-  ModelConfig config = test::small_config(Architecture::llama);
-  config.architecture = Architecture::mistral;
-  config.attention_bias = config.output_bias = config.mlp_bias = false;
-  config.window = 4;
-  const Model model = random_model(config, 1);
-  EXPECT_NO_THROW(require_within_window(model, 4));
-  EXPECT_THROW(require_within_window(model, 5), InputError);
-  EXPECT_NO_THROW(ForwardPass<double>(model, {})({1, 2, 3, 4}));
-  EXPECT_THROW(ForwardPass<double>(model, {})({1, 2, 3, 4, 5}), InputError);
 }
 
 }  // namespace families_test

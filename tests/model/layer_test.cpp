@@ -188,7 +188,7 @@ TEST_P(EveryArchitecture, PutsTrueL2AttentionOnTheSameWeights) {
   const Matrix x = point(MapName::attn);
   const Matrix y = (*layer_map<double>(layer, MapName::attn, options))(x);
   EXPECT_EQ(y, MultiHeadAttention<double>(
-                   tied, {.kind = Kind::l2, .mask = config.mask()})(x));
+                   tied, {.kind = Kind::l2, .mask = config.mask(0)})(x));
   EXPECT_GT(relative(y, (*map<double>(MapName::attn))(x)), 1e-2);
 }
 

@@ -32,6 +32,8 @@ const std::vector<std::pair<Architecture, Family>>& all_families() {
       {Architecture::gemma, gemma_family()},
       {Architecture::gemma3, gemma3_family()},
       {Architecture::gptj, gptj_family()},
+      {Architecture::modernbert, modernbert_family()},
+      {Architecture::vit, vit_family()},
       {Architecture::lipscope, lipscope_family()}};
   return all;
 }

@@ -13,6 +13,8 @@ Family gemma3_family();
 Family gpt2_family();
 Family gpt_neox_family();
 Family gptj_family();
+Family modernbert_family();
+Family vit_family();
 Family granite_family();
 Family lipscope_family();
 Family llama_family();

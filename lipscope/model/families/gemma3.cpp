@@ -25,6 +25,7 @@ Family gemma3_family() {
   c.embedding_scale = std::sqrt(2304.0);
   f.keys.activation = {"hidden_activation"};
   f.keys.window = {"sliding_window"};
+  f.reads_layer_types = true;
   f.layer.mlp_norm = "pre_feedforward_layernorm";
   f.layer.attention_output_norm = "post_attention_layernorm";
   f.layer.mlp_output_norm = "post_feedforward_layernorm";
@@ -35,20 +36,11 @@ Family gemma3_family() {
     g.score_scale = 1.0 / std::sqrt(r.positive({"query_pre_attn_scalar"}, 256));
     if (r.find("rope_local_base_freq"))
       g.local_theta = r.positive({"rope_local_base_freq"}, 1e4);
-    const nlohmann::json* types = r.find("layer_types");
-    if (types != nullptr &&
-        (!types->is_array() ||
-         types->size() != static_cast<std::size_t>(g.layers)))
-      r.refuse("layer_types", *types, "expected one for each layer");
+    if (!g.window)
+      r.refuse("sliding_window", nullptr, "expected a whole number");
     const Index pattern = r.count(
         {"sliding_window_pattern", "_sliding_window_pattern"}, 6, most_layers);
-    g.local.clear();
-    for (Index l = 0; l < g.layers; ++l)
-      if (types != nullptr
-              ? (*types)[static_cast<std::size_t>(l)] == "sliding_attention"
-              : (l + 1) % pattern != 0)
-        g.local.push_back(l);
-    if (g.local.empty()) g.window.reset();
+    read_local_layers(r, g, [&](Index l) { return (l + 1) % pattern != 0; });
   };
   return f;
 }

@@ -5,6 +5,7 @@ Family llama_family() {
   Family f;
   f.model_types = {"llama"};
   f.prefixes = {"model."};
+  f.ignores_window = true;
   ModelConfig& c = f.usual;
   c.layers = c.heads = 32;
   c.key_heads = c.head_width = 0;

@@ -1,7 +1,8 @@
 #include "lipscope/model/families/families.h"
 
 namespace lipscope {
-// Llama with biases of q, k and v, and a window that is mostly switched off.
+// Llama with biases of q, k and v, and a window of the later layers that is
+// mostly switched off.
 Family qwen2_family() {
   Family f = llama_family();
   f.model_types = {"qwen2"};
@@ -14,6 +15,11 @@ Family qwen2_family() {
   f.usual.window = 4096;
   f.keys.window = {"sliding_window"};
   f.keys.use_window = {"use_sliding_window"};
+  f.reads_layer_types = true;
+  f.read = [](const ConfigReader& r, ModelConfig& c) {
+    const Index first = r.count({"max_window_layers"}, 28, most_entries, 0);
+    read_local_layers(r, c, [&](Index l) { return l >= first; });
+  };
   return f;
 }
 

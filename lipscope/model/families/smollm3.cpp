@@ -1,7 +1,9 @@
+#include <algorithm>
+
 #include "lipscope/model/families/families.h"
 
 namespace lipscope {
-// Llama with layers that are not rotated.
+// Llama with layers that are not rotated; if there is a window, they have it.
 Family smollm3_family() {
   Family f = llama_family();
   f.model_types = {"smollm3"};
@@ -16,6 +18,7 @@ Family smollm3_family() {
   for (Index l = 3; l < 36; l += 4) f.usual.unrotated.push_back(l);
   f.keys.window = {"sliding_window"};
   f.keys.use_window = {"use_sliding_window"};
+  f.reads_layer_types = true;
   f.read = [](const ConfigReader& r, ModelConfig& c) {
     c.unrotated.clear();
     const nlohmann::json* rotated = r.find("no_rope_layers");
@@ -34,6 +37,10 @@ Family smollm3_family() {
         r.refuse("no_rope_layers", one, "expected 0 or 1 for each layer");
       if (one == 0) c.unrotated.push_back(l);
     }
+    read_local_layers(r, c, [&](Index l) {
+      return std::find(c.unrotated.begin(), c.unrotated.end(), l) !=
+             c.unrotated.end();
+    });
   };
   return f;
 }

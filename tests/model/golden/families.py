@@ -54,6 +54,8 @@ class Case:
     # x + attn: what a module of the layer reads ("<") or gives (">"), or "+": the sum
     residual: str = "post_attention_layernorm<"
     older: dict[str, Any] = field(default_factory=dict)  # config.json as older versions wrote it; None: not there
+    padding: tuple[int, int] = (0, 0)  # so many tokens at the beginning and at the end that attention_mask hides
+    hides: list[int] = field(default_factory=list)  # layers whose window hides tokens of IDS, to be sure of it
 
 
 BERT = dict(layers="encoder.layer", attention="attention.self", output="attention.output.dense")
@@ -61,10 +63,18 @@ BERT |= dict(residual="attention.output.LayerNorm>")
 GPT2 = dict(layers="h", attention="attn", residual="ln_2<")
 SMALL_GPT = dict(vocab_size=20, n_positions=16, n_embd=8, n_layer=2, n_head=2, n_inner=12, bos_token_id=0, eos_token_id=1)
 ROPE = dict(rope_type="default", rope_theta=50.0)
+MODERNBERT = SMALL | dict(num_hidden_layers=3, cls_token_id=0, sep_token_id=1)
+MODERNBERT |= dict(rope_parameters=dict(full_attention=dict(rope_type="default", rope_theta=70.0),
+                                        sliding_attention=dict(rope_type="default", rope_theta=30.0)))
+VIT = dict(hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=12)
+VIT |= dict(image_size=4, patch_size=2, num_channels=3)
+VISION = dict(attention="attention", output="attention.o_proj", residual="layernorm_after<")
+MODERN = dict(attention="attn", output="attn.Wo", residual="mlp_norm<")
 
 CASES: dict[str, Case] = {
     "gpt2": Case("GPT2LMHeadModel", SMALL_GPT, output="attn.c_proj", **GPT2),
     "bert": Case("BertModel", SMALL, **BERT),
+    "bert_padded": Case("BertModel", SMALL, padding=(1, 2), **BERT),
     "bert_decoder": Case("BertModel", SMALL | dict(is_decoder=True), **BERT),
     "roberta": Case("RobertaForMaskedLM", SMALL | dict(type_vocab_size=1), **BERT),
     "xlm_roberta": Case("XLMRobertaModel", SMALL | dict(type_vocab_size=1, hidden_act="relu"), **BERT),
@@ -89,16 +99,30 @@ CASES: dict[str, Case] = {
     "llama": Case("LlamaForCausalLM", WIDE | dict(rope_parameters=ROPE, attention_bias=True, mlp_bias=True)),
     "llama_older": Case(
         "LlamaForCausalLM", WIDE | dict(rope_parameters=ROPE),
-        older=dict(rope_parameters=None, rope_theta=50.0, rope_scaling=None),
+        # Llama's modules take no notice of a window
+        older=dict(rope_parameters=None, rope_theta=50.0, rope_scaling=None, sliding_window=3),
     ),
+    "llama_padded": Case("LlamaForCausalLM", WIDE | dict(rope_parameters=ROPE), padding=(0, 3)),
     "llama_linear": Case(
         "LlamaForCausalLM", GROUPED | dict(rope_parameters=ROPE | dict(rope_type="linear", factor=3.0)),
         older=dict(rope_parameters=None, rope_theta=50.0, rope_scaling=dict(type="linear", factor=3.0)),
     ),
     "llama3": Case("LlamaForCausalLM", GROUPED | dict(head_dim=12, tie_word_embeddings=True, rope_parameters=LLAMA3)),
     "mistral": Case("MistralForCausalLM", WIDE | dict(sliding_window=6)),
+    "mistral_window": Case("MistralForCausalLM", WIDE | dict(sliding_window=3), hides=[0, 1]),
+    "mistral_padded": Case("MistralForCausalLM", WIDE | dict(sliding_window=4), padding=(0, 2), hides=[0, 1]),
     "qwen2": Case("Qwen2ForCausalLM", GROUPED | dict(tie_word_embeddings=True)),
+    "qwen2_window": Case(
+        "Qwen2ForCausalLM",
+        GROUPED | dict(num_hidden_layers=3, use_sliding_window=True, sliding_window=2, max_window_layers=1),
+        older=dict(layer_types=None), hides=[1, 2],
+    ),
     "qwen3": Case("Qwen3ForCausalLM", WIDE),
+    "qwen3_window": Case(
+        "Qwen3ForCausalLM",
+        WIDE | dict(use_sliding_window=True, sliding_window=4, layer_types=["sliding_attention", "full_attention"]),
+        hides=[0],
+    ),
     "gpt_neox": Case(
         "GPTNeoXForCausalLM", SMALL | dict(rope_parameters=ROPE | dict(partial_rotary_factor=0.5)),
         attention="attention", output="attention.dense", residual="+",
@@ -126,6 +150,7 @@ CASES: dict[str, Case] = {
         output="self_attn.dense", residual="+",
     ),
     "phi3": Case("Phi3ForCausalLM", GROUPED | dict(pad_token_id=2, hidden_size=16)),
+    "phi3_window": Case("Phi3ForCausalLM", GROUPED | dict(hidden_size=16, sliding_window=2), hides=[0, 1]),
     "phi3_partial": Case(
         "Phi3ForCausalLM", GROUPED | dict(hidden_size=16, rope_parameters=ROPE | dict(partial_rotary_factor=0.5)),
     ),
@@ -140,6 +165,11 @@ CASES: dict[str, Case] = {
         residual="+", older=dict(rope_parameters=None, rope_theta=50, partial_rotary_factor=0.5),
     ),
     "smollm3": Case("SmolLM3ForCausalLM", GROUPED | dict(no_rope_layer_interval=2)),
+    "smollm3_window": Case(
+        "SmolLM3ForCausalLM",
+        GROUPED | dict(no_rope_layer_interval=2, use_sliding_window=True, sliding_window=3),
+        older=dict(layer_types=None), hides=[1],
+    ),
     "granite": Case(
         "GraniteForCausalLM",
         GROUPED | dict(embedding_multiplier=3.0, attention_multiplier=0.7, residual_multiplier=0.3, logits_scaling=4.0),
@@ -155,6 +185,12 @@ CASES: dict[str, Case] = {
                                          sliding_attention=dict(rope_type="default", rope_theta=20.0))),
         residual="pre_feedforward_layernorm<",
     ),
+    "gemma3_window": Case(
+        "Gemma3ForCausalLM",
+        WIDE | dict(num_hidden_layers=3, query_pre_attn_scalar=6, sliding_window=3,
+                    layer_types=["sliding_attention", "full_attention", "sliding_attention"]),
+        residual="pre_feedforward_layernorm<", hides=[0, 2],
+    ),
     "gemma3_older": Case(
         "Gemma3ForCausalLM",
         WIDE | dict(query_pre_attn_scalar=6, sliding_window=6, layer_types=["sliding_attention", "full_attention"],
@@ -164,6 +200,22 @@ CASES: dict[str, Case] = {
         older=dict(rope_parameters=None, layer_types=None, sliding_window_pattern=2, rope_theta=50.0,
                    rope_local_base_freq=20.0, rope_scaling=dict(rope_type="linear", factor=2.0)),
     ),
+    "modernbert": Case("ModernBertModel", MODERNBERT, **MODERN),
+    "modernbert_window": Case(
+        "ModernBertForMaskedLM",
+        MODERNBERT | dict(local_attention=5, norm_bias=True, attention_bias=True, mlp_bias=True),
+        hides=[1, 2], **MODERN,
+    ),
+    "modernbert_older": Case(
+        "ModernBertModel", MODERNBERT | dict(local_attention=4),
+        older=dict(rope_parameters=None, layer_types=None, global_rope_theta=70.0, local_rope_theta=30.0,
+                   global_attn_every_n_layers=2),
+        hides=[1], **MODERN,
+    ),
+    "modernbert_padded": Case("ModernBertModel", MODERNBERT | dict(local_attention=4), padding=(2, 1), **MODERN,
+                              hides=[1, 2]),
+    "vit": Case("ViTForImageClassification", VIT, **VISION),
+    "vit_without_bias": Case("ViTModel", VIT | dict(qkv_bias=False, hidden_act="relu"), **VISION),
     "gptj": Case("GPTJForCausalLM", SMALL_GPT | dict(n_head=2, rotary_dim=2), output="attn.out_proj",
                  **(GPT2 | dict(residual="+"))),
 }
@@ -221,6 +273,14 @@ class Measured:
 
     def __init__(self, case: Case, model: torch.nn.Module, ids: list[int]) -> None:
         self.case, self.model, self.ids = case, model, torch.tensor([ids])
+        before, after = case.padding
+        n = len(ids)
+        self.asked = {"input_ids": self.ids}
+        if self.reads_images:
+            size = [model.config.num_channels, model.config.image_size, model.config.image_size]
+            self.asked = {"pixel_values": torch.from_numpy(uniform("image", int(np.prod(size))).reshape([1, *size]))}
+        if before + after > 0:
+            self.asked["attention_mask"] = torch.tensor([[int(before <= i < n - after) for i in range(n)]])
         self.base = model.base_model
         listed = list(self.base.get_submodule(case.layers))
         if case.model.startswith("Albert"):  # a group is run for several layers
@@ -278,11 +338,14 @@ class Measured:
         for module in seen:
             hooks.append(module.register_forward_hook(counted))
         try:
-            return self.base(input_ids=self.ids, use_cache=False).last_hidden_state if self.has_cache else self.base(
-                input_ids=self.ids).last_hidden_state
+            return self.base(**self.asked, **({"use_cache": False} if self.has_cache else {})).last_hidden_state
         finally:
             for hook in hooks:
                 hook.remove()
+
+    @property
+    def reads_images(self) -> bool:
+        return hasattr(self.model.config, "image_size")
 
     @property
     def has_cache(self) -> bool:
@@ -339,6 +402,22 @@ def norms(f: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> list[fl
     return [float(torch.linalg.svdvals(jacobian)[0]), float(jacobian.norm())]
 
 
+def require_hidden(m: Measured) -> None:
+    """That the windows of the case's layers, and of no others, hide tokens from the last one."""
+    _, attention, _ = m.states()
+    n = attention[0].shape[1]
+    before, after = m.case.padding
+    found = []
+    for i, x in enumerate(attention):
+        jacobian = torch.autograd.functional.jacobian(m.map("attn", i), x)[0, :, :, 0]
+        reached = jacobian.abs().amax(dim=(1, 3)) > 0  # [token, token it may depend on]
+        visible = range(before, n - after)
+        if any(not reached[n - 1, j] for j in visible):
+            found.append(i)
+    if found != m.case.hides:
+        raise RuntimeError(f"windows hide tokens in the layers {found}, expected {m.case.hides}")
+
+
 def constants(m: Measured) -> list[dict[str, Any]]:
     """The norms of every map: of all heads, of each, and of the whole model."""
     layers, attention, _ = m.states()
@@ -357,17 +436,19 @@ def golden(case: Case, folder: pathlib.Path, make: Callable[[str, list[int]], to
     """Makes a folder, and all that tests compare with."""
     model = make_folder(case, folder, make)
     m = Measured(case, model, IDS)
+    require_hidden(m)
     layers, _, last = m.states()
     result = {
         "config": json.loads((folder / "config.json").read_text()),
         "tensors": {name: list(t.shape) for name, t in load_file(folder / "model.safetensors").items()},
-        "ids": IDS,
+        **({"embedded": layers[0][0].tolist()} if m.reads_images else {"ids": IDS}),
+        **({"padding": list(case.padding)} if any(case.padding) else {}),
         "layer_input_frobenius": [float(x.norm()) for x in layers],
         "last": last[0].tolist(),
         "constants": constants(m),
     }
     if case.model.endswith("ForCausalLM") or case.model.endswith("LMHeadModel"):
-        result["logits_of_last"] = model(input_ids=m.ids).logits[0, -1].tolist()
+        result["logits_of_last"] = model(**m.asked).logits[0, -1].tolist()
     return result
 
 
