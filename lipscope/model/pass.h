@@ -35,36 +35,70 @@ struct HiddenStates {
 struct PassOptions {
   Index sequences = 1;
   int threads = 0;  ///< 0: all cores
-  /// Keep all layers in memory, for many passes; otherwise each is read and
-  /// dropped as it is passed.
-  bool keep_layers = true;
+  /// Only the inputs of the first so many layers are asked for: what they do
+  /// not need is not read. −1: all layers, and `last`.
+  Index layers = -1;
 };
 
-/// Runs a model from token ids. It borrows the model, which must
-/// outlive it. InputError if the folder
-/// has not everything.
+/// Runs a model from token ids, many times: its layers are read once and kept
+/// in memory. It borrows the model, which must outlive it. InputError if the
+/// folder has not everything.
 template <class Real>
 class ForwardPass {
  public:
   ForwardPass(const Model& model, PassOptions options);
 
   /// The states for these ids; without those of layers from `layers` on, and
-  /// without `last`, if layers ≥ 0.
+  /// without `last`, if layers ≥ 0. No more than the options ask for.
   HiddenStates<Real> operator()(const std::vector<Index>& ids,
                                 Index layers = -1) const;
 
  private:
   struct Stage {
-    MapPtr<Real> norm;  // ahead of attention, or nothing
-    MapPtr<Real> block;
+    MapPtr<Real> norm;   // ahead of attention, or nothing
+    MapPtr<Real> block;  // nothing where no later layer is asked for
   };
-
-  Stage stage(Index layer) const;
 
   const Model& model_;
   PassOptions options_;
   std::vector<Stage> kept_;
   MapPtr<Real> final_norm_;
+};
+
+/// Token ids of sequences of one length, one after the other.
+struct TokenBatch {
+  std::vector<Index> ids;
+  Index sequences = 1;
+};
+
+/// Runs a model that is too large to be kept: all batches go through a layer
+/// together, which is read for them and dropped after them. The states have the
+/// same bits as those of ForwardPass. Memory does not grow with the number of
+/// layers. It borrows the model, which must outlive it.
+template <class Real>
+class LayerWalk {
+ public:
+  /// Stands ahead of layer 0. InputError if the folder has not everything.
+  LayerWalk(const Model& model, const std::vector<TokenBatch>& batches,
+            int threads);
+
+  /// The layer ahead of which it stands; after the last one their number.
+  Index layer() const { return layer_; }
+
+  /// The input of that layer for a batch; and of its attention module, for
+  /// which only the norm is read.
+  const MatrixOf<Real>& layer_input(std::size_t batch) const;
+  MatrixOf<Real> attention_input(std::size_t batch) const;
+
+  /// Through that layer, to the next.
+  void advance();
+
+ private:
+  const Model& model_;
+  int threads_;
+  Index layer_ = 0;
+  std::vector<Index> sequences_;        // of each batch
+  std::vector<MatrixOf<Real>> states_;  // of each batch
 };
 
 /// The language-model head [d×vocabulary], in f64. InputError where the model
