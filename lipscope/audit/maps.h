@@ -50,6 +50,9 @@ class Maps {
   void prepare(const Part& part, Index sequences, bool search);
   void prepare_certificates(const Part& part);
 
+  /// Lets go of everything that was made.
+  void forget() { made_.clear(); }
+
   /// What was prepared.
   const Pair& pair(const Part& part, Index sequences) const;
   const LayerCertificates& certificates(const Part& part) const;

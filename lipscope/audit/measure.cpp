@@ -151,12 +151,12 @@ class Measuring final {
         jobs.push_back(jobs_of(group));
         if (any_wanted(jobs.back())) wanted.push_back(group);
       }
-      const double begun = elapsed();
-      InputWalk walk(inputs_, wanted, [&](Index l) {
+      const auto after_layer = [&](Index l) {
         note_done(TimeLeft::Kind::pass, pass_work(wanted));
         show({.doing = fmt::format("forward pass, layer {}", l)});
-      });
-      double passed = elapsed() - begun;
+      };
+      std::optional<InputWalk> walk;
+      double passed = 0.0;  // seconds
       for (const std::size_t layer : ascending_layers(selection_)) {
         std::vector<std::vector<Job>> here;
         bool any = false;
@@ -169,7 +169,10 @@ class Measuring final {
         std::vector<Matrix> inputs;
         if (any && time_left()) {
           const double before = elapsed();
-          inputs = walk.at(layer);
+          // those of the layer before: others are read on the way
+          if (selection_.layers[layer]) maps_.forget();
+          if (!walk) walk.emplace(inputs_, wanted, after_layer);
+          inputs = walk->at(layer);
           passed += elapsed() - before;
         }
         // one input for each group that has something to be measured anywhere

@@ -9,9 +9,9 @@
 
 #include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/interrupt.h"
-#include "lipscope/cli/progress_line.h"
 #include "lipscope/cli/terminal.h"
 #include "lipscope/core/visible_text.h"
+#include "lipscope/report/progress_line.h"
 
 namespace lipscope::cli {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "lipscope/core/matrix.h"
 
-namespace lipscope::cli {
+namespace lipscope {
 
 /// What a progress bar says.
 struct ProgressText {
@@ -25,4 +25,4 @@ struct ProgressText {
 /// that fits.
 std::string progress_line(const ProgressText& text, std::size_t width);
 
-}  // namespace lipscope::cli
+}  // namespace lipscope

@@ -1,4 +1,4 @@
-#include "lipscope/cli/progress_line.h"
+#include "lipscope/report/progress_line.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "lipscope/report/wrap.h"
 
-namespace lipscope::cli {
+namespace lipscope {
 namespace {
 
 std::string bar_of(double share, int width) {
@@ -31,4 +31,4 @@ std::string progress_line(const ProgressText& text, std::size_t width) {
   return "";
 }
 
-}  // namespace lipscope::cli
+}  // namespace lipscope
