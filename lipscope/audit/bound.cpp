@@ -33,7 +33,7 @@ class Bounding final {
  public:
   Bounding(BoundRequest request, Records& records, const Watch& watch)
       : o_(std::move(request)),
-        subject_(load_subject(o_.source)),
+        subject_(load_subject(o_.source, watch)),
         selection_(select(o_.selection, o_.source, subject_)),
         lengths_(lengths_of(o_.source)),
         maps_(subject_, selection_, o_.threads, 0),

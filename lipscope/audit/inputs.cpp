@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "lipscope/audit/text_windows.h"
 #include "lipscope/audit/token_bounds.h"
@@ -245,30 +246,51 @@ void Inputs::make_groups(const std::vector<Index>& lengths, Index samples,
   }
 }
 
-std::vector<Matrix> Inputs::at(const Group& group) {
-  std::vector<Matrix> inputs;
-  if (given_.size() > 0) {
-    inputs.assign(selection_.layers.size(), given_);
-  } else if (gaussian_) {
-    const Index d = subject_.features();
-    for (const std::optional<double>& radius : radii_) {
-      Matrix x(group.count * group.n, d);
-      for (Index i = 0; i < group.count; ++i) {
-        auto rows = x.middleRows(i * group.n, group.n);
-        rows = gaussian(group.n, d,
-                        Rng(seed_)
-                            .split(token_stream)
-                            .split(group.n)
-                            .split(group.first + i));
-        if (radius) rows *= *radius / rows.rowwise().norm().maxCoeff();
-      }
-      inputs.push_back(std::move(x));
+std::vector<std::vector<Group>> Inputs::portions() const {
+  // of each token two states on their way through a layer, its input there in
+  // f64, and what the layer makes of it
+  constexpr double room = 5e8;
+  const double bytes_a_token = 32.0 * static_cast<double>(subject_.features());
+  std::vector<std::vector<Group>> all;
+  double bytes = 0.0;
+  for (const Group& group : groups_) {
+    const double more = bytes_a_token * static_cast<double>(group.n) *
+                        static_cast<double>(group.count);
+    if (all.empty() || bytes + more > room) {
+      all.emplace_back();
+      bytes = 0.0;
     }
-  } else {
-    inputs = dtype_ == NumberFormat::f64 ? through_model(group, passes_f64_)
-                                         : through_model(group, passes_f32_);
+    all.back().push_back(group);
+    bytes += more;
   }
+  return all;
+}
+
+std::vector<Matrix> Inputs::at(const Group& group) {
+  if (need_pass() && subject_.keeps_layers)
+    return dtype_ == NumberFormat::f64 ? through_model(group, passes_f64_)
+                                       : through_model(group, passes_f32_);
+  std::vector<Matrix> inputs(selection_.layers.size());
+  InputWalk walk(*this, {group});
+  for (const std::size_t layer : ascending_layers(selection_))
+    inputs[layer] = std::move(walk.at(layer).front());
   return inputs;
+}
+
+// what needs no pass: given or drawn
+Matrix Inputs::made_up(const Group& group, std::size_t layer) const {
+  if (!gaussian_) return given_;
+  const Index d = subject_.features();
+  Matrix x(group.count * group.n, d);
+  for (Index i = 0; i < group.count; ++i) {
+    auto rows = x.middleRows(i * group.n, group.n);
+    rows = gaussian(
+        group.n, d,
+        Rng(seed_).split(token_stream).split(group.n).split(group.first + i));
+    if (radii_[layer])
+      rows *= *radii_[layer] / rows.rowwise().norm().maxCoeff();
+  }
+  return x;
 }
 
 // all that at() draws them from
@@ -306,46 +328,110 @@ std::vector<std::string> Inputs::words(const Group& group, Index i) const {
 }
 
 template <class Real>
+MatrixOf<Real> Inputs::input_of_layer_0(const Group& group) const {
+  if (embedded_.size() > 0) return embedded_.cast<Real>();
+  const auto first = ids_.begin() + group.offset;
+  return embed<Real>(*subject_.model, {first, first + group.count * group.n},
+                     group.count);
+}
+
+template <class Real>
+LayerWalk<Real> Inputs::walk_of(const std::vector<Group>& groups) const {
+  if (embedded_.size() == 0) require_complete(*subject_.model);
+  std::vector<StackedSequences<Real>> batches;
+  for (const Group& group : groups)
+    batches.push_back({input_of_layer_0<Real>(group), group.count});
+  return {*subject_.model, std::move(batches),
+          PassOptions{.mask = selection_.padding(), .threads = threads_}};
+}
+
+bool Inputs::of_attention() const {
+  return selection_.map == MapName::core || selection_.map == MapName::attn;
+}
+
+template <class Real>
+Matrix Inputs::checked(const MatrixOf<Real>& x, Index layer) const {
+  if (!x.allFinite())
+    throw RunError(fmt::format("{}: the input of layer {} is not finite in {}",
+                               subject_.name, layer, name_of(dtype_)));
+  return x.template cast<double>();
+}
+
+template <class Real>
 std::vector<Matrix> Inputs::through_model(const Group& group,
                                           Passes<Real>& passes) {
-  const ModelConfig& config = subject_.model->config;
-  const double numbers = 12.0 * static_cast<double>(config.width) *
-                         static_cast<double>(config.width) *
-                         static_cast<double>(config.layers);
+  Index last = 0;
+  for (const std::optional<Index>& layer : selection_.layers)
+    last = std::max(last, layer.value_or(0));
   if (!passes.contains(group.count)) {
     passes.clear();
     passes.try_emplace(group.count, *subject_.model,
                        PassOptions{.mask = selection_.padding(),
                                    .sequences = group.count,
                                    .threads = threads_,
-                                   .keep_layers = numbers * sizeof(Real) < 1e9,
+                                   .layers = last + 1,
                                    .from_layer_0 = embedded_.size() > 0});
   }
   const ForwardPass<Real>& pass = passes.at(group.count);
-  Index last = 0;
-  for (const std::optional<Index>& layer : selection_.layers)
-    last = std::max(last, layer.value_or(0));
-  HiddenStates<Real> states;
-  if (embedded_.size() > 0)
-    states = pass.from(embedded_.cast<Real>(), last + 1);
-  else
-    states = pass({ids_.begin() + group.offset,
-                   ids_.begin() + group.offset + group.count * group.n},
-                  last + 1);
+  const HiddenStates<Real> states =
+      pass.from(input_of_layer_0<Real>(group), last + 1);
 
-  const bool attention =
-      selection_.map == MapName::core || selection_.map == MapName::attn;
   std::vector<Matrix> inputs;
   for (const std::optional<Index>& layer : selection_.layers) {
     const Index l = layer.value_or(0);
-    const MatrixOf<Real>& x = attention ? states.attention[l] : states.layer[l];
-    if (!x.allFinite())
-      throw RunError(
-          fmt::format("{}: the input of layer {} is not finite in {}",
-                      subject_.name, l, name_of(dtype_)));
-    inputs.push_back(x.template cast<double>());
+    inputs.push_back(
+        checked(of_attention() ? states.attention[l] : states.layer[l], l));
   }
   return inputs;
+}
+
+InputWalk::InputWalk(const Inputs& inputs, std::vector<Group> groups,
+                     std::function<void(Index layer)> passed)
+    : inputs_(inputs), groups_(std::move(groups)), passed_(std::move(passed)) {
+  if (!inputs.need_pass()) return;
+  if (inputs.dtype_ == NumberFormat::f64)
+    walk_.emplace<LayerWalk<double>>(inputs.walk_of<double>(groups_));
+  else
+    walk_.emplace<LayerWalk<float>>(inputs.walk_of<float>(groups_));
+}
+
+std::vector<Matrix> InputWalk::at(std::size_t layer) {
+  if (auto* walk = std::get_if<LayerWalk<float>>(&walk_))
+    return at(layer, *walk);
+  if (auto* walk = std::get_if<LayerWalk<double>>(&walk_))
+    return at(layer, *walk);
+  std::vector<Matrix> made;
+  for (const Group& group : groups_)
+    made.push_back(inputs_.made_up(group, layer));
+  return made;
+}
+
+template <class Real>
+std::vector<Matrix> InputWalk::at(std::size_t layer,
+                                  LayerWalk<Real>& walk) const {
+  const Index asked = inputs_.selection_.layers[layer].value_or(0);
+  require(asked >= walk.layer(), "inputs: layer {} after layer {}", asked,
+          walk.layer());
+  while (walk.layer() < asked) {
+    walk.advance();
+    if (passed_) passed_(walk.layer() - 1);
+  }
+  std::vector<Matrix> found;
+  for (std::size_t b = 0; b < groups_.size(); ++b)
+    found.push_back(inputs_.of_attention()
+                        ? inputs_.checked(walk.attention_input(b), asked)
+                        : inputs_.checked(walk.layer_input(b), asked));
+  return found;
+}
+
+std::vector<std::size_t> ascending_layers(const Selection& selection) {
+  std::vector<std::size_t> numbers(selection.layers.size());
+  std::iota(numbers.begin(), numbers.end(), std::size_t{0});
+  std::stable_sort(numbers.begin(), numbers.end(),
+                   [&](std::size_t a, std::size_t b) {
+                     return selection.layers[a] < selection.layers[b];
+                   });
+  return numbers;
 }
 
 Index measurements(const Inputs& inputs, const Selection& selection) {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "lipscope/audit/selection.h"
@@ -48,6 +50,13 @@ class Inputs {
   /// The input of each selected layer's map, sequences under one another.
   std::vector<Matrix> at(const Group& group);
 
+  /// The groups, in order, in portions for an InputWalk each: as many together
+  /// as there is room for in half a gigabyte.
+  std::vector<std::vector<Group>> portions() const;
+
+  /// Whether they come out of a pass through a model.
+  bool need_pass() const { return !ids_.empty() || embedded_.size() > 0; }
+
   /// The record with n, d and the tokens of sample `first + i` of the group, by
   /// their content, at the input of the selected layer number `layer`. The
   /// tokens are not made for it.
@@ -79,6 +88,16 @@ class Inputs {
                    Index offset);
   template <class Real>
   std::vector<Matrix> through_model(const Group& group, Passes<Real>& passes);
+  template <class Real>
+  MatrixOf<Real> input_of_layer_0(const Group& group) const;
+  template <class Real>
+  LayerWalk<Real> walk_of(const std::vector<Group>& groups) const;
+  Matrix made_up(const Group& group, std::size_t layer) const;
+  bool of_attention() const;
+  template <class Real>
+  Matrix checked(const MatrixOf<Real>& x, Index layer) const;
+
+  friend class InputWalk;
 
   const Subject& subject_;
   const Selection& selection_;
@@ -100,6 +119,35 @@ class Inputs {
   Passes<float> passes_f32_;
   Passes<double> passes_f64_;
 };
+
+/// The inputs of several groups, one layer after the other: all of them go
+/// through a large model together, so that each layer is read once, and none
+/// after the last that is asked for. Memory does not grow with the number of
+/// layers.
+class InputWalk {
+ public:
+  /// Borrows the inputs, which must outlive this. `passed` is called after each
+  /// layer that is run, with its number; it may be empty.
+  InputWalk(const Inputs& inputs, std::vector<Group> groups,
+            std::function<void(Index layer)> passed = {});
+
+  /// For each group the input of the map of the selected layer number `layer`.
+  /// Layers are asked for in the order of `ascending_layers`.
+  std::vector<Matrix> at(std::size_t layer);
+
+ private:
+  template <class Real>
+  std::vector<Matrix> at(std::size_t layer, LayerWalk<Real>& walk) const;
+
+  const Inputs& inputs_;
+  std::vector<Group> groups_;
+  std::function<void(Index layer)> passed_;
+  std::variant<std::monostate, LayerWalk<float>, LayerWalk<double>> walk_;
+};
+
+/// The numbers of the selected layers, those of the first layers of the model
+/// first.
+std::vector<std::size_t> ascending_layers(const Selection& selection);
 
 /// How many measurements there are: inputs times layers times heads.
 Index measurements(const Inputs& inputs, const Selection& selection);

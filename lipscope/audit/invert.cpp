@@ -38,7 +38,7 @@ class Inverting final {
   Inverting(InvertRequest request, Records& records, const Watch& watch)
       : o_(understood(std::move(request))),
         contractive_(o_.source.kind == "contractive-l2"),
-        subject_(load_subject(plain(o_.source, contractive_))),
+        subject_(load_subject(plain(o_.source, contractive_), watch)),
         selection_(
             select(o_.selection, plain(o_.source, contractive_), subject_)),
         inputs_(o_.source, subject_, selection_, o_.threads),

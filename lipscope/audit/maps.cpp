@@ -7,19 +7,13 @@ Maps::Maps(const Subject& subject, const Selection& selection, int threads,
     : subject_(subject),
       selection_(selection),
       threads_(threads),
-      memory_(memory) {
-  if (!subject.model) return;
-  const ModelConfig& c = subject.model->config;
-  const double numbers =
-      4.0 * static_cast<double>(c.width) * static_cast<double>(c.width) +
-      3.0 * static_cast<double>(c.width) * static_cast<double>(c.mlp_width);
-  keep_ = numbers * static_cast<double>(c.layers) * sizeof(double) < 1e9;
-}
+      memory_(memory) {}
 
 Maps::Made& Maps::made(const Part& part) {
   const auto found = made_.find(part);
   if (found != made_.end()) return found->second;
-  if (!keep_ && !made_.empty() && made_.begin()->first.layer != part.layer)
+  if (!keeps_layers() && !made_.empty() &&
+      made_.begin()->first.layer != part.layer)
     made_.clear();
   return made_[part];
 }
@@ -45,7 +39,9 @@ MapPtr<Real> Maps::make(const Part& part, Index sequences) {
 }
 
 void Maps::prepare(const Part& part, Index sequences, bool search) {
-  Pair& pair = made(part).pairs[sequences];
+  std::map<Index, Pair>& pairs = made(part).pairs;
+  if (!keeps_layers() && !pairs.contains(sequences)) pairs.clear();
+  Pair& pair = pairs[sequences];
   if (!pair.witness) pair.witness = make<double>(part, sequences);
   if (search && !pair.search) pair.search = make<float>(part, sequences);
 }

@@ -19,15 +19,16 @@ struct Part {
 
 /// All that is made of the weights of a subject's parts: the weights of a layer
 /// are read once, and maps and certificates are made of them once. They stay in
-/// memory if the weights of all layers fit into a gigabyte. Otherwise those of
-/// one layer do, and asking for another layer lets them go.
+/// memory if those of all layers may (Subject::keeps_layers). Otherwise those
+/// of one layer do, for one number of sequences: asking for another layer, or
+/// for another number of sequences, lets them go.
 class Maps {
  public:
   /// Borrows subject and selection, which must outlive this.
   Maps(const Subject& subject, const Selection& selection, int threads,
        std::uint64_t memory);
 
-  bool keeps_layers() const { return keep_; }
+  bool keeps_layers() const { return subject_.keeps_layers; }
 
   /// The weights of a layer, as far as the selected map needs them; of a lone
   /// layer the attention. Once they are read several threads may ask for
@@ -49,6 +50,9 @@ class Maps {
   void prepare(const Part& part, Index sequences, bool search);
   void prepare_certificates(const Part& part);
 
+  /// Lets go of everything that was made.
+  void forget() { made_.clear(); }
+
   /// What was prepared.
   const Pair& pair(const Part& part, Index sequences) const;
   const LayerCertificates& certificates(const Part& part) const;
@@ -67,7 +71,6 @@ class Maps {
   const Selection& selection_;
   int threads_;
   std::uint64_t memory_;
-  bool keep_ = true;
   std::map<Part, Made> made_;
 };
 

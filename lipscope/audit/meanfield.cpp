@@ -80,7 +80,7 @@ class Meanfield final {
  public:
   Meanfield(MeanfieldRequest request, Records& records, const Watch& watch)
       : o_(std::move(request)),
-        subject_(load_subject(o_.source)),
+        subject_(load_subject(o_.source, watch)),
         given_(given_by(o_, subject_)),
         selection_(select_measures(o_, subject_, given_)),
         inputs_(o_.source, subject_, selection_, o_.solver.threads),

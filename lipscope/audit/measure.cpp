@@ -16,6 +16,7 @@
 #include "lipscope/audit/measured_growth.h"
 #include "lipscope/audit/new_record.h"
 #include "lipscope/audit/subject.h"
+#include "lipscope/audit/time_left.h"
 #include "lipscope/audit/token_memory.h"
 #include "lipscope/audit/token_shares.h"
 #include "lipscope/core/errors.h"
@@ -47,7 +48,7 @@ class Measuring final {
  public:
   Measuring(MeasureRequest options, Records& records, const Watch& watch)
       : o_(std::move(options)),
-        subject_(load_subject(o_.source)),
+        subject_(load_subject(o_.source, watch)),
         selection_(select(o_.selection, o_.source, subject_)),
         inputs_(o_.source, subject_, selection_, o_.solver.threads),
         maps_(subject_, selection_, o_.solver.threads, o_.memory),
@@ -74,29 +75,14 @@ class Measuring final {
   Outcome run() {
     progress_.note(inputs_.note());
     announce();
-    std::vector<Job> jobs;
-    for (const Group& group : inputs_.groups()) {
-      show(fmt::format("n = {}", group.n));
-      std::vector<Job> here = jobs_of(group);
-      const bool wanted =
-          std::any_of(here.begin(), here.end(),
-                      [](const Job& j) { return !j.sequences.empty(); });
-      std::shared_ptr<const std::vector<Matrix>> inputs;
-      if (wanted && time_left())
-        inputs = std::make_shared<const std::vector<Matrix>>(inputs_.at(group));
-      for (Job& job : here) {
-        // the weights of a great model are there a layer at a time
-        if (!maps_.keeps_layers() && !jobs.empty() &&
-            jobs.back().part.layer != job.part.layer)
-          finish_jobs(jobs);
-        if (inputs && !job.sequences.empty()) give(job, inputs);
-        jobs.push_back(std::move(job));
-      }
-      if (jobs.size() >= jobs_together) finish_jobs(jobs);
-    }
-    finish_jobs(jobs);
+    noted_ = elapsed();
+    if (subject_.keeps_layers)
+      run_by_length();
+    else
+      run_by_layer();
     finish();
-    return {.converged = all_done_ && records_.all_converged()};
+    return {.converged = all_done_ && records_.all_converged(),
+            .input_seconds = input_seconds_};
   }
 
  private:
@@ -118,20 +104,164 @@ class Measuring final {
     std::vector<bool> known;          // what --resume found
     std::vector<Index> sequences;     // of the group, those to be measured
     std::shared_ptr<const Matrix> x;  // these under one another, once made
+    double input_seconds = 0.0;       // of the pass that made them
     bool answered = false;
     std::vector<Vector> directions = {};  // of these
 
     Index count() const { return static_cast<Index>(sequences.size()); }
   };
 
-  // how much is done already, before anything is made
+  static bool any_wanted(const std::vector<Job>& jobs) {
+    return std::any_of(jobs.begin(), jobs.end(),
+                       [](const Job& j) { return !j.sequences.empty(); });
+  }
+
+  void run_by_length() {
+    std::vector<Job> jobs;
+    for (const Group& group : inputs_.groups()) {
+      show({.doing = fmt::format("n = {}", group.n)});
+      std::vector<Job> here = jobs_of(group);
+      std::shared_ptr<const std::vector<Matrix>> inputs;
+      const double before = elapsed();
+      if (any_wanted(here) && time_left()) {
+        inputs = std::make_shared<const std::vector<Matrix>>(inputs_.at(group));
+        note_done(TimeLeft::Kind::pass, last_layer() * pass_work({group}));
+      }
+      const double passed = elapsed() - before;
+      if (inputs && inputs_.need_pass()) input_seconds_ += passed;
+      for (Job& job : here) {
+        job.input_seconds = passed;
+        if (inputs && !job.sequences.empty())
+          give(job, {inputs, &(*inputs)[job.layer]});
+        jobs.push_back(std::move(job));
+      }
+      if (jobs.size() >= jobs_together) finish_jobs(jobs);
+    }
+    finish_jobs(jobs);
+  }
+
+  // Of a large model one layer is in memory at a time. So all groups that there
+  // is room for go through the model together, and all that is asked of a layer
+  // is measured before the next one is read.
+  void run_by_layer() {
+    for (const std::vector<Group>& groups : inputs_.portions()) {
+      std::vector<std::vector<Job>> jobs;  // of each group
+      std::vector<Group> wanted;
+      for (const Group& group : groups) {
+        jobs.push_back(jobs_of(group));
+        if (any_wanted(jobs.back())) wanted.push_back(group);
+      }
+      const auto after_layer = [&](Index l) {
+        note_done(TimeLeft::Kind::pass, pass_work(wanted));
+        show({.doing = fmt::format("forward pass, layer {}", l)});
+      };
+      std::optional<InputWalk> walk;
+      double passed = 0.0;  // seconds
+      for (const std::size_t layer : ascending_layers(selection_)) {
+        std::vector<std::vector<Job>> here;
+        bool any = false;
+        for (const std::vector<Job>& of_group : jobs) {
+          here.emplace_back();
+          for (const Job& job : of_group)
+            if (job.layer == layer) here.back().push_back(job);
+          any = any || any_wanted(here.back());
+        }
+        std::vector<Matrix> inputs;
+        if (any && time_left()) {
+          const double before = elapsed();
+          // those of the layer before: others are read on the way
+          if (selection_.layers[layer]) maps_.forget();
+          if (!walk) walk.emplace(inputs_, wanted, after_layer);
+          inputs = walk->at(layer);
+          passed += elapsed() - before;
+        }
+        // one input for each group that has something to be measured anywhere
+        auto next = inputs.begin();
+        for (std::size_t g = 0; g < here.size(); ++g) {
+          std::shared_ptr<const Matrix> x;
+          if (!inputs.empty() && any_wanted(jobs[g]))
+            x = std::make_shared<const Matrix>(std::move(*next++));
+          for (Job& job : here[g]) job.input_seconds = passed;
+          measure_group(here[g], x);
+        }
+      }
+      if (inputs_.need_pass()) input_seconds_ += passed;
+    }
+  }
+
+  void measure_group(std::vector<Job>& jobs,
+                     const std::shared_ptr<const Matrix>& x) {
+    for (Job& job : jobs)
+      if (x && !job.sequences.empty()) give(job, x);
+    finish_jobs(jobs);
+  }
+
+  // how much is done already, and how much work is left, before anything is
+  // made
   void announce() {
-    if (!records_.resumes()) return;
     Index found = 0;
-    for (const Group& group : inputs_.groups())
-      for (const Job& job : jobs_of(group))
-        found += std::count(job.known.begin(), job.known.end(), true);
-    records_.count(found, total() - found);
+    for (const Group& group : inputs_.groups()) {
+      const Index parts = static_cast<Index>(selection_.layers.size() *
+                                             selection_.heads.size());
+      Index wanted = parts * group.count;
+      if (records_.resumes()) {
+        wanted = 0;
+        for (const Job& job : jobs_of(group)) {
+          found += std::count(job.known.begin(), job.known.end(), true);
+          wanted += job.count();
+        }
+      }
+      if (wanted == 0) continue;
+      time_left_.expect(TimeLeft::Kind::measurement,
+                        static_cast<double>(wanted) * measured_work(group.n));
+      time_left_.expect(TimeLeft::Kind::pass,
+                        last_layer() * pass_work({group}));
+    }
+    if (records_.resumes()) records_.count(found, total() - found);
+  }
+
+  // ---- work, about in products of numbers: for the time that is left
+
+  double last_layer() const {
+    if (!inputs_.need_pass()) return 0.0;
+    Index last = 0;
+    for (const std::optional<Index>& layer : selection_.layers)
+      last = std::max(last, layer.value_or(0));
+    return static_cast<double>(last);
+  }
+
+  // of a layer, for n tokens
+  double layer_work(Index n, bool whole) const {
+    const double tokens = static_cast<double>(n),
+                 d = static_cast<double>(subject_.features());
+    const double numbers = whole && subject_.model
+                               ? numbers_of_a_layer(subject_.model->config)
+                               : 4.0 * d * d;
+    return tokens * (numbers + tokens * d);
+  }
+
+  // of one layer, for all sequences of these groups
+  double pass_work(const std::vector<Group>& groups) const {
+    double work = 0.0;
+    for (const Group& group : groups)
+      work += static_cast<double>(group.count) * layer_work(group.n, true);
+    return work;
+  }
+
+  // of one part at one sequence
+  double measured_work(Index n) const {
+    constexpr double products = 100;  // usual, in both precisions
+    const bool whole =
+        selection_.map == MapName::block || selection_.map == MapName::model;
+    const double heads =
+        selection_.heads.front() ? static_cast<double>(subject_.heads()) : 1.0;
+    return products * layer_work(n, whole) / heads;
+  }
+
+  void note_done(TimeLeft::Kind kind, double work) {
+    const std::scoped_lock lock(showing_);
+    time_left_.done(kind, work, elapsed() - noted_);
+    noted_ = elapsed();
   }
 
   std::vector<Job> jobs_of(const Group& group) const {
@@ -163,13 +293,12 @@ class Measuring final {
     return job;
   }
 
-  // the tokens, of which the question knows the content only
-  void give(Job& job,
-            const std::shared_ptr<const std::vector<Matrix>>& inputs) {
-    const Matrix& all = (*inputs)[job.layer];
+  // the tokens of all sequences, of which the question knows the content only
+  void give(Job& job, const std::shared_ptr<const Matrix>& x) {
+    const Matrix& all = *x;
     const Index n = job.group.n;
     if (job.count() == job.group.count) {
-      job.x = {inputs, &all};
+      job.x = x;
     } else {
       Matrix some(job.count() * n, all.cols());
       for (Index k = 0; k < job.count(); ++k)
@@ -229,8 +358,8 @@ class Measuring final {
         fmt::format("n = {}", job.group.n) +
         (job.part.layer ? fmt::format(", layer {}", *job.part.layer) : "") +
         (job.part.head ? fmt::format(", head {}", *job.part.head) : "");
-    show(doing);
     const double before = elapsed();
+    show({.doing = doing});
     bool cut = false;
     std::vector<Record> records;
     for (const Index i : job.sequences) records.push_back(job.records[i]);
@@ -245,6 +374,7 @@ class Measuring final {
       r.seconds = (elapsed() - before) / count;
       if (certified)
         r.details["upper_seconds"] = (elapsed() - measured) / count;
+      if (inputs_.need_pass()) r.details["input_seconds"] = job.input_seconds;
       job.records[job.sequences[k]] = std::move(r);
     }
   }
@@ -277,7 +407,8 @@ class Measuring final {
     solver.sequences = count;
     solver.common_shift = common_shift_of(*made.search);
     solver.keep_going = [&](int step) {
-      show(doing, step);
+      show({.doing = doing, .step = step},
+           static_cast<double>(count) * measured_work(n));
       cut = cut || !time_left();
       return !cut;
     };
@@ -298,6 +429,8 @@ class Measuring final {
 
   void write(Job& job) {
     done_ += job.group.count;
+    note_done(TimeLeft::Kind::measurement,
+              static_cast<double>(job.count()) * measured_work(job.group.n));
     const bool done = !job.directions.empty();  // there was time
     if (done) save(*job.x, job.directions.front());
     Index measured = 0;
@@ -321,9 +454,23 @@ class Measuring final {
                 .input = job.x->middleRows(k * n, n)});
   }
 
-  void show(const std::string& doing, Index step = 0) {
+  // `work`: of the whole job, of which some steps are done
+  void show(Work now, double work = 0.0) {
     const std::scoped_lock lock(showing_);
-    progress_.show(done_, doing, step, o_.solver.max_steps);
+    constexpr auto measurement = TimeLeft::Kind::measurement;
+    now.done = done_;
+    now.most = o_.solver.max_steps;
+    const double share =
+        static_cast<double>(now.step) / static_cast<double>(now.most + 1);
+    now.seconds_left = time_left_.seconds({.kind = measurement,
+                                           .work = share * work,
+                                           .seconds = elapsed() - noted_});
+    // a measurement may end long before its last step
+    now.at_most = !time_left_.knows(measurement) && now.step > 0;
+    if (now.seconds_left && o_.budget > 0.0)
+      now.seconds_left =
+          std::min(*now.seconds_left, std::max(0.0, o_.budget - elapsed()));
+    progress_.show(std::move(now));
   }
 
   bool saves() const { return !(o_.save_direction + o_.save_input).empty(); }
@@ -356,6 +503,9 @@ class Measuring final {
   std::atomic<Index> done_ = 0;
   bool all_done_ = true;  // the budget left nothing out
   MeasuredGrowth growth_;
+  TimeLeft time_left_;
+  double noted_ = 0.0;  // when work was last noted as done
+  double input_seconds_ = 0.0;
 };
 
 }  // namespace

@@ -45,7 +45,7 @@ class Searching final {
  public:
   Searching(SearchRequest request, Records& records, const Watch& watch)
       : o_(std::move(request)),
-        subject_(load_subject(o_.source)),
+        subject_(load_subject(o_.source, watch)),
         selection_(select(o_.selection, o_.source, subject_)),
         lengths_(lengths_of(o_.source)),
         maps_(subject_, selection_, o_.threads, 0),

@@ -46,6 +46,10 @@ struct SourceOptions {
   /// Of the pass through a model: f32 or f64.
   NumberFormat dtype = NumberFormat::f32;
   std::uint64_t seed = 0;
+  /// All layers of a model stay in memory if their weights in f64 take fewer
+  /// bytes than this; otherwise one at a time does. Numbers do not depend on
+  /// it.
+  double layer_memory = 1e9;
 };
 
 /// Whether the tokens are given as numbers, in a file or in memory.

@@ -154,6 +154,18 @@ Model random_architecture(const SourceOptions& o) {
                       o.seed);
 }
 
+// in megabytes, where there are enough of them to take a while
+WeightFiles::BytesRead told_to(const Watch& watch) {
+  return [&watch](std::uint64_t read, std::uint64_t all) {
+    constexpr std::uint64_t megabyte = 1'000'000, many = 250 * megabyte;
+    if (all < many || !watch.working) return;
+    watch.working({.done = static_cast<Index>(read / megabyte),
+                   .total = static_cast<Index>(all / megabyte),
+                   .doing = "MB of the weights hashed",
+                   .more = true});
+  };
+}
+
 }  // namespace
 
 Index Subject::layers() const { return model ? model->config.layers : 1; }
@@ -170,7 +182,12 @@ Mask Subject::mask(Index number) const {
   return model ? model->config.mask(number) : Mask::none;
 }
 
-Subject load_subject(const SourceOptions& o) {
+double numbers_of_a_layer(const ModelConfig& c) {
+  const double d = static_cast<double>(c.width);
+  return 4.0 * d * d + 3.0 * d * static_cast<double>(c.mlp_width);
+}
+
+Subject load_subject(const SourceOptions& o, const Watch& watch) {
   if (!o.model.empty() + !o.weights.empty() + !o.random.empty() +
           (o.layer != nullptr) + (o.model_in_memory != nullptr) !=
       1)
@@ -190,7 +207,7 @@ Subject load_subject(const SourceOptions& o) {
   } else if (!o.model.empty()) {
     subject.model = load_model(o.model);
     subject.name = o.model;
-    subject.sha256 = subject.model->parameters.sha256();
+    subject.sha256 = subject.model->parameters.sha256(told_to(watch));
   } else if (o.random == "gpt2" || o.random == "bert") {
     subject.model = random_architecture(o);
     subject.name = "random " + o.random;
@@ -205,6 +222,12 @@ Subject load_subject(const SourceOptions& o) {
     subject.layer = std::make_shared<const LoneLayer>(stored_layer(o));
     subject.name = o.weights;
     subject.sha256 = sha256_file(o.weights);
+  }
+  if (subject.model) {
+    const ModelConfig& c = subject.model->config;
+    subject.keeps_layers =
+        sizeof(double) * numbers_of_a_layer(c) * static_cast<double>(c.layers) <
+        o.layer_memory;
   }
   return subject;
 }

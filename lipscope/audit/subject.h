@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lipscope/audit/lone_layer.h"
+#include "lipscope/audit/progress.h"
 #include "lipscope/audit/source.h"
 #include "lipscope/model/model.h"
 
@@ -19,6 +20,9 @@ struct Subject {
   std::optional<Model> model;
   std::string name;  ///< the file, the folder, the recipe, or "in memory"
   std::optional<std::string> sha256;
+  /// Whether all layers of the model may be in memory together: see
+  /// SourceOptions::layer_memory.
+  bool keeps_layers = true;
 
   Index layers() const;
   Index heads() const;
@@ -26,8 +30,12 @@ struct Subject {
   Mask mask(Index number) const;  ///< of a layer, its own
 };
 
-/// InputError if it is not to be had.
-Subject load_subject(const SourceOptions& options);
+/// InputError if it is not to be had. Who watches is told how much of the files
+/// of a large model is hashed, which reads all of them.
+Subject load_subject(const SourceOptions& options, const Watch& watch = {});
+
+/// How many numbers a layer has, about.
+double numbers_of_a_layer(const ModelConfig& config);
 
 /// The norm whose output the attention of this layer reads; nothing where there
 /// is none.

@@ -146,6 +146,13 @@ std::string measured_table(const std::vector<ordered_json>& records,
   return text + "\n" + legend(meanings, view.width);
 }
 
+std::string time_of_pass(const audit::Outcome& outcome, const View& view) {
+  if (view.quiet || outcome.input_seconds == 0.0) return "";
+  return fmt::format(
+      "\nThe forward pass that computed these inputs took {:.3g} s.\n",
+      outcome.input_seconds);
+}
+
 // ---- what is asked
 
 struct MeasureArguments {
@@ -233,7 +240,8 @@ Run measure_command(CLI::App& app) {
              {.table =
                   [&](const Rows& rows, const View& view) {
                     return measured_table(rows, view) +
-                           growth_table(records.fits(), view);
+                           growth_table(records.fits(), view) +
+                           time_of_pass(outcome, view);
                   },
               .answer = measured_finding(records.rows())});
     return options->strict && !outcome.converged ? 3 : 0;

@@ -5,12 +5,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "lipscope/cli/conclusion.h"
 #include "lipscope/cli/interrupt.h"
 #include "lipscope/cli/terminal.h"
 #include "lipscope/core/visible_text.h"
-#include "lipscope/report/wrap.h"
+#include "lipscope/report/progress_line.h"
 
 namespace lipscope::cli {
 namespace {
@@ -55,6 +56,12 @@ void ProgressBar::clear() {
 }
 
 void ProgressBar::show(const audit::Work& w) {
+  // another list of jobs begins
+  if (w.total != total_) {
+    total_ = w.total;
+    job_ = -1;
+    start_ = Clock::now();
+  }
   if (job_ != w.done || w.step < first_step_) {
     job_ = w.done;
     first_step_ = w.step;
@@ -63,53 +70,51 @@ void ProgressBar::show(const audit::Work& w) {
   const auto real = [](Index n) { return static_cast<double>(n); };
   const double jobs = real(w.total - w.done),
                steps = real(w.step - first_step_);
-  std::string left;
-  // jobs that are done say how long one takes; in the first one only its own
-  // steps do, of which there may be fewer in the end
-  if (w.done > 0)
-    left = fmt::format(", {} left",
-                       duration(seconds_since(start_) / real(w.done) * jobs));
-  else if (w.step > 0 && steps > 0)
-    left = fmt::format(
-        ", at most {} left",
-        duration(seconds_since(job_start_) / steps *
-                 (real(w.most - w.step) + (jobs - 1) * real(w.most))));
-  if (w.step == 0)
-    draw(w, real(w.done), w.doing, left);
-  else
-    draw(w, real(w.done) + real(w.step) / real(w.most + 1),
-         fmt::format("{}, step {} of at most {}", w.doing, w.step, w.most),
-         left);
+  std::optional<double> left = w.seconds_left;
+  bool at_most = w.at_most;
+  // where the run makes no estimate: jobs that are done say how long one takes;
+  // in the first one only its own steps do, of which there may be fewer in the
+  // end
+  if (!left && w.done > 0) {
+    left = seconds_since(start_) / real(w.done) * jobs;
+  } else if (!left && w.step > 0 && steps > 0) {
+    left = seconds_since(job_start_) / steps *
+           (real(w.most - w.step) + (jobs - 1) * real(w.most));
+    at_most = true;
+  }
+  double share =
+      (real(w.done) + (w.step == 0 ? 0.0 : real(w.step) / real(w.most + 1))) /
+      std::max(1.0, real(w.total));
+  // jobs are not all alike: time is what a bar shows best
+  if (w.seconds_left && seconds_since(start_) > 0.0)
+    share = seconds_since(start_) / (seconds_since(start_) + *left);
+  draw(w, share,
+       left ? fmt::format("{}{} left{}", at_most ? "at most " : "",
+                          duration(*left), w.more ? " of this" : "")
+            : "");
 }
 
-void ProgressBar::draw(const audit::Work& work, double done,
-                       const std::string& doing, const std::string& left) {
-  const Index total = work.total;
+void ProgressBar::draw(const audit::Work& work, double share,
+                       const std::string& left) {
+  const std::string doing = work.step == 0
+                                ? work.doing
+                                : fmt::format("{}, step {} of at most {}",
+                                              work.doing, work.step, work.most);
   if (interrupted())
-    throw Interrupted(
-        fmt::format("interrupted at {} of {} ({})", work.done, total, doing));
+    throw Interrupted(fmt::format("interrupted at {} of {} ({})", work.done,
+                                  work.total, doing));
   if (!visible_) return;
   const auto now = Clock::now();
   if (now - last_ < std::chrono::milliseconds(100)) return;
   last_ = now;
   drawn_ = true;
-
-  constexpr int bar = 24;
-  const int filled = std::clamp(
-      static_cast<int>(bar * done /
-                       static_cast<double>(std::max<Index>(1, total))),
-      0, bar);
-  // one line of the terminal: a second could not be taken away again
-  const std::size_t width = screen_width(STDERR_FILENO);
-  std::string text = visible_line(
-      fmt::format("{}/{} {}{}", static_cast<Index>(done), total, doing, left));
-  const std::string drawing =
-      fmt::format("[{:#>{}}{:.>{}}] ", "", filled, "", bar - filled);
-  std::string line = drawing + text;
-  if (display_width(line) >= width) line = text;
-  while (display_width(line) >= width && line.find(',') != line.npos)
-    line.resize(line.rfind(','));
-  if (display_width(line) < width) fmt::print(stderr, "\r\033[K{}", line);
+  const std::string line = progress_line({.done = work.done,
+                                          .total = work.total,
+                                          .doing = visible_line(doing),
+                                          .left = left,
+                                          .share = share},
+                                         screen_width(STDERR_FILENO));
+  if (!line.empty()) fmt::print(stderr, "\r\033[K{}", line);
   std::fflush(stderr);
 }
 

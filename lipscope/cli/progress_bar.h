@@ -29,13 +29,13 @@ class ProgressBar {
   audit::Watch watch();
 
  private:
-  void draw(const audit::Work& work, double done, const std::string& doing,
-            const std::string& left);
+  void draw(const audit::Work& work, double share, const std::string& left);
 
   bool quiet_;
   bool visible_;
   bool drawn_ = false;
-  Index job_ = -1;  // whose steps are being counted
+  Index total_ = -1;  // of the list of jobs that is being done
+  Index job_ = -1;    // whose steps are being counted
   Index first_step_ = 0;
   std::chrono::steady_clock::time_point start_, last_, job_start_;
 };

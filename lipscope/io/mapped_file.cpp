@@ -2,8 +2,10 @@
 
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <utility>
 
 #include "lipscope/io/file_descriptor.h"
@@ -35,6 +37,16 @@ MappedFile::MappedFile(MappedFile&& other) noexcept
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(bytes_, other.bytes_);
   return *this;
+}
+
+void release_pages(std::span<const std::byte> bytes) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
+  const std::uintptr_t first = begin / page * page;
+  // the pages are only read, so that nothing can be lost; if the system does
+  // not take the advice, they just stay
+  ::madvise(reinterpret_cast<void*>(first), begin + bytes.size() - first,
+            MADV_DONTNEED);
 }
 
 }  // namespace lipscope

@@ -26,4 +26,9 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
+/// Lets go of the memory that reading these bytes of a mapped file took. They
+/// stay readable, and are then read from the file again; so what is read once
+/// takes memory only while it is read.
+void release_pages(std::span<const std::byte> bytes);
+
 }  // namespace lipscope

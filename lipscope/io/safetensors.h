@@ -31,6 +31,7 @@ class SafetensorsFile {
   explicit SafetensorsFile(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
+  std::size_t size() const { return file_.bytes().size(); }  ///< in bytes
 
   std::vector<std::string> names() const;  ///< in alphabetical order
   bool contains(std::string_view name) const;

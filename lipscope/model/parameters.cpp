@@ -6,6 +6,7 @@
 #include "lipscope/core/errors.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/io/json_text.h"
+#include "lipscope/io/mapped_file.h"
 #include "lipscope/model/family.h"
 
 namespace lipscope {
@@ -91,7 +92,10 @@ Matrix Parameters::matrix(const TensorSpec& tensor) const {
   if (random())
     return random_rows(tensor, 0,
                        tensor.shape.size() == 2 ? tensor.shape[0] : 1);
-  return matrix_of<double>(checked_view(tensor));
+  const TensorView view = checked_view(tensor);
+  Matrix m = matrix_of<double>(view);
+  if (files_) release_pages(view.bytes);
+  return m;
 }
 
 template <class Real>
@@ -130,8 +134,9 @@ std::string Parameters::source() const {
              : fmt::format("random {}, seed {}", name_of(architecture_), seed_);
 }
 
-std::optional<std::string> Parameters::sha256() const {
-  if (files_) return files_->sha256();
+std::optional<std::string> Parameters::sha256(
+    const WeightFiles::BytesRead& read) const {
+  if (files_) return files_->sha256(read);
   return memory_ ? std::optional(memory_->sha256) : std::nullopt;
 }
 

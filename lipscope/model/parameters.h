@@ -50,8 +50,9 @@ class Parameters {
 
   bool contains(std::string_view name) const;
 
-  /// The whole tensor; of one axis: as a row. InputError if it is not there or
-  /// has another shape, with both.
+  /// The whole tensor; of one axis: as a row. The pages of the file that it was
+  /// read from are let go. InputError if it is not there or has another shape,
+  /// with both.
   Matrix matrix(const TensorSpec& tensor) const;
 
   /// Rows [begin, begin + count) of a tensor of two axes.
@@ -63,7 +64,8 @@ class Parameters {
 
   /// Of the weights' file (see WeightFiles), or of those in memory; nothing if
   /// they are random.
-  std::optional<std::string> sha256() const;
+  std::optional<std::string> sha256(
+      const WeightFiles::BytesRead& read = {}) const;
 
  private:
   bool random() const { return !files_ && !memory_; }

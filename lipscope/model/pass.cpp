@@ -71,28 +71,47 @@ MatrixOf<Real> embed(const Model& model, const std::vector<Index>& ids,
   return x;
 }
 
+namespace {
+
+// the norm between the input of a layer and its attention, or nothing
+template <class Real>
+MapPtr<Real> norm_ahead_of_attention(const Model& model, Index layer) {
+  const LayerModules m = layer_modules(model.config, layer);
+  if (model.config.norm != NormPlace::pre || !m.attention_norm) return nullptr;
+  return std::make_unique<LayerNorm<Real>>(load_norm(model, *m.attention_norm));
+}
+
+// nothing is differentiated here: no attention weights are kept
+template <class Real>
+MapPtr<Real> block_to_run(const LayerWeights& weights, Index sequences,
+                          const PassOptions& options) {
+  return layer_map<Real>(weights, MapName::block,
+                         {.mask = options.mask,
+                          .sequences = sequences,
+                          .threads = options.threads,
+                          .memory = 1});
+}
+
+}  // namespace
+
 template <class Real>
 ForwardPass<Real>::ForwardPass(const Model& model, PassOptions options)
     : model_(model), options_(options) {
   if (!options_.from_layer_0) require_complete(model);
-  if (options_.keep_layers)
-    for (Index l = 0; l < model.config.layers; ++l) kept_.push_back(stage(l));
+  const Index all = model.config.layers;
+  require(options.layers <= all, "pass: {} layers of a model with {}",
+          options.layers, all);
+  const bool whole = options.layers < 0;
+  const Index count = whole ? all : options.layers;
+  for (Index l = 0; l < count; ++l)
+    kept_.push_back({norm_ahead_of_attention<Real>(model, l),
+                     whole || l + 1 < count
+                         ? block_to_run<Real>(load_layer(model, l),
+                                              options.sequences, options)
+                         : nullptr});
+  if (!whole) return;
   if (const std::optional<NormWeights> norm = load_final_norm(model))
     final_norm_ = std::make_unique<LayerNorm<Real>>(*norm);
-}
-
-template <class Real>
-auto ForwardPass<Real>::stage(Index layer) const -> Stage {
-  const LayerWeights w = load_layer(model_, layer);
-  // nothing is differentiated here: no attention weights are kept
-  const ModelMapOptions options{.mask = options_.mask,
-                                .sequences = options_.sequences,
-                                .threads = options_.threads,
-                                .memory = 1};
-  return {w.attention_norm_place() == NormPlace::pre
-              ? std::make_unique<LayerNorm<Real>>(w.attention_norm)
-              : nullptr,
-          layer_map<Real>(w, MapName::block, options)};
 }
 
 template <class Real>
@@ -104,19 +123,57 @@ HiddenStates<Real> ForwardPass<Real>::operator()(const std::vector<Index>& ids,
 template <class Real>
 HiddenStates<Real> ForwardPass<Real>::from(MatrixOf<Real> x,
                                            Index layers) const {
-  require(layers <= model_.config.layers, "pass: {} layers of a model with {}",
-          layers, model_.config.layers);
-  const Index count = layers < 0 ? model_.config.layers : layers;
+  const Index most = static_cast<Index>(kept_.size());
+  const bool whole = layers < 0 && options_.layers < 0;
+  require(layers <= most, "pass: {} layers of a pass through {}", layers, most);
+  const Index count = layers < 0 ? most : layers;
   HiddenStates<Real> states;
   for (Index l = 0; l < count; ++l) {
-    const Stage made = options_.keep_layers ? Stage{} : stage(l);
-    const Stage& at = options_.keep_layers ? kept_[l] : made;
+    const Stage& at = kept_[l];
     states.layer.push_back(x);
     states.attention.push_back(at.norm ? (*at.norm)(x) : x);
-    if (layers < 0 || l + 1 < count) x = (*at.block)(x);
+    if (whole || l + 1 < count) x = (*at.block)(x);
   }
-  if (layers < 0) states.last = final_norm_ ? (*final_norm_)(x) : std::move(x);
+  if (whole) states.last = final_norm_ ? (*final_norm_)(x) : std::move(x);
   return states;
+}
+
+template <class Real>
+LayerWalk<Real>::LayerWalk(const Model& model,
+                           std::vector<StackedSequences<Real>> batches,
+                           PassOptions options)
+    : model_(model), options_(options), batches_(std::move(batches)) {}
+
+template <class Real>
+const MatrixOf<Real>& LayerWalk<Real>::layer_input(std::size_t batch) const {
+  return batches_.at(batch).x;
+}
+
+template <class Real>
+MatrixOf<Real> LayerWalk<Real>::attention_input(std::size_t batch) const {
+  const MapPtr<Real> norm = norm_ahead_of_attention<Real>(model_, layer_);
+  const MatrixOf<Real>& x = batches_.at(batch).x;
+  return norm ? (*norm)(x) : x;
+}
+
+template <class Real>
+void LayerWalk<Real>::advance() {
+  require(layer_ < model_.config.layers, "walk: after the last of {} layers",
+          model_.config.layers);
+  std::optional<LayerWeights> weights = load_layer(model_, layer_);
+  // one map for all batches with the same number of sequences
+  std::vector<Index> counts;
+  for (const StackedSequences<Real>& batch : batches_)
+    counts.push_back(batch.sequences);
+  std::sort(counts.begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  for (const Index count : counts) {
+    const MapPtr<Real> block = block_to_run<Real>(*weights, count, options_);
+    if (count == counts.back()) weights.reset();
+    for (StackedSequences<Real>& batch : batches_)
+      if (batch.sequences == count) batch.x = (*block)(batch.x);
+  }
+  ++layer_;
 }
 
 namespace {
@@ -186,6 +243,8 @@ MatrixOf<Real> logits(const Model& model, const MatrixOf<Real>& last,
 
 template class ForwardPass<float>;
 template class ForwardPass<double>;
+template class LayerWalk<float>;
+template class LayerWalk<double>;
 template MatrixOf<float> embed(const Model&, const std::vector<Index>&, Index);
 template MatrixOf<double> embed(const Model&, const std::vector<Index>&, Index);
 template MatrixOf<float> logits(const Model&, const MatrixOf<float>&, int);

@@ -36,23 +36,23 @@ struct PassOptions {
   MaskChoice mask = {};  ///< the layers' own, if nothing is said
   Index sequences = 1;
   int threads = 0;  ///< 0: all cores
-  /// Keep all layers in memory, for many passes; otherwise each is read and
-  /// dropped as it is passed.
-  bool keep_layers = true;
+  /// Only the inputs of the first so many layers are asked for: what they do
+  /// not need is not read. −1: all layers, and `last`.
+  Index layers = -1;
   /// No tokens are read: what stands ahead of layer 0 may be missing.
   bool from_layer_0 = false;
 };
 
-/// Runs a model from token ids. It borrows the model, which must
-/// outlive it. InputError if the folder
-/// has not everything.
+/// Runs a model from token ids, many times: its layers are read once and kept
+/// in memory. It borrows the model, which must outlive it. InputError if the
+/// folder has not everything.
 template <class Real>
 class ForwardPass {
  public:
   ForwardPass(const Model& model, PassOptions options);
 
   /// The states for these ids; without those of layers from `layers` on, and
-  /// without `last`, if layers ≥ 0.
+  /// without `last`, if layers ≥ 0. No more than the options ask for.
   HiddenStates<Real> operator()(const std::vector<Index>& ids,
                                 Index layers = -1) const;
 
@@ -61,16 +61,51 @@ class ForwardPass {
 
  private:
   struct Stage {
-    MapPtr<Real> norm;  // ahead of attention, or nothing
-    MapPtr<Real> block;
+    MapPtr<Real> norm;   // ahead of attention, or nothing
+    MapPtr<Real> block;  // nothing where no later layer is asked for
   };
-
-  Stage stage(Index layer) const;
 
   const Model& model_;
   PassOptions options_;
   std::vector<Stage> kept_;
   MapPtr<Real> final_norm_;
+};
+
+/// Inputs of layer 0, of sequences of one length under one another.
+template <class Real>
+struct StackedSequences {
+  MatrixOf<Real> x;
+  Index sequences = 1;
+};
+
+/// Runs a model that is too large to be kept: all batches go through a layer
+/// together, which is read for them and dropped after them. The states have the
+/// same bits as those of ForwardPass. Memory does not grow with the number of
+/// layers. It borrows the model, which must outlive it.
+template <class Real>
+class LayerWalk {
+ public:
+  /// Stands ahead of layer 0. Of the options mask and threads count.
+  LayerWalk(const Model& model, std::vector<StackedSequences<Real>> batches,
+            PassOptions options);
+
+  /// The layer ahead of which it stands; after the last one their number.
+  Index layer() const { return layer_; }
+
+  /// The input of that layer for a batch; and of its attention module, for
+  /// which only the norm is read.
+  const MatrixOf<Real>& layer_input(std::size_t batch) const;
+  MatrixOf<Real> attention_input(std::size_t batch) const;
+
+  /// Through that layer, to the next. InputError if the folder has not all of
+  /// it.
+  void advance();
+
+ private:
+  const Model& model_;
+  PassOptions options_;
+  Index layer_ = 0;
+  std::vector<StackedSequences<Real>> batches_;  // as they are ahead of layer_
 };
 
 /// The language-model head [d×vocabulary], in f64. InputError where the model

@@ -114,12 +114,20 @@ const SafetensorsFile& WeightFiles::file_of(std::string_view name) const {
   return files_[found->second];
 }
 
-std::string WeightFiles::sha256() const {
-  if (files_.size() == 1) return sha256_file(files_.front().path());
+std::string WeightFiles::sha256(const BytesRead& read) const {
+  std::uint64_t done = 0, all = 0;
+  for (const SafetensorsFile& file : files_) all += file.size();
+  const auto hash_of = [&](const SafetensorsFile& file) {
+    return sha256_file(file.path(), [&](std::uint64_t more) {
+      done += more;
+      if (read) read(done, all);
+    });
+  };
+  if (files_.size() == 1) return hash_of(files_.front());
   std::string lines;  // files_ is in order of names
   for (const SafetensorsFile& file : files_)
-    lines += fmt::format("{}  {}\n", sha256_file(file.path()),
-                         file.path().filename().string());
+    lines +=
+        fmt::format("{}  {}\n", hash_of(file), file.path().filename().string());
   return sha256_text(lines);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -35,7 +36,9 @@ class WeightFiles {
 
   /// The SHA-256 of the file. For shards, of the lines that sha256sum would
   /// print of them, in order of their names. Reads everything: not for free.
-  std::string sha256() const;
+  /// `read` is told now and then how many bytes are read, of how many in all.
+  using BytesRead = std::function<void(std::uint64_t read, std::uint64_t all)>;
+  std::string sha256(const BytesRead& read = {}) const;
 
  private:
   void open_shards(const std::filesystem::path& index);

@@ -104,7 +104,9 @@ inline nlohmann::json without_times(nlohmann::json record) {
   record.erase("seconds");
   for (const char* of_the_run : {"command_line", "machine"})
     record.erase(of_the_run);
-  if (record.contains("details")) record["details"].erase("upper_seconds");
+  if (record.contains("details"))
+    for (const char* time : {"upper_seconds", "input_seconds"})
+      record["details"].erase(time);
   return record;
 }
 

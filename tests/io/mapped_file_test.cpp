@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -26,6 +28,27 @@ class MappedFileTest : public testing::Test {
 TEST_F(MappedFileTest, HoldsTheBytesOfTheFile) {
   test::write_file(folder / "a", "some bytes");
   EXPECT_EQ(text(MappedFile(folder / "a")), "some bytes");
+}
+
+// megabytes of mapped files that are resident
+double resident_file_pages() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.rfind("RssFile:", 0) == 0) return std::stod(line.substr(8)) / 1024;
+  ADD_FAILURE() << "the system does not say";
+  return 0.0;
+}
+
+TEST_F(MappedFileTest, TakesNoMemoryForPagesThatAreReleased) {
+  const std::string content = std::string(20 << 20, 'x') + "end";
+  test::write_file(folder / "a", content);
+  const MappedFile file(folder / "a");
+  const double before = resident_file_pages();
+  EXPECT_EQ(text(file), content);
+  EXPECT_GT(resident_file_pages(), before + 15);
+  release_pages(file.bytes().subspan(5000));  // from within a page
+  EXPECT_LT(resident_file_pages(), before + 5);
+  EXPECT_EQ(text(file), content);
 }
 
 TEST_F(MappedFileTest, HoldsNothingOfAnEmptyFile) {

@@ -29,6 +29,22 @@ TEST(Sha256, OfATextIsThatOfAFileWithIt) {
   EXPECT_NE(sha256_text(text), sha256_text("a"));
 }
 
+TEST(Sha256, TellsHowMuchOfALargeFileItHasRead) {
+  const test::TemporaryFolder folder;
+  const std::string text(10'000'000, 'b');
+  test::write_file(folder / "text", text);
+  std::uint64_t read = 0;
+  int times = 0;
+  EXPECT_EQ(sha256_file(folder / "text",
+                        [&](std::uint64_t more) {
+                          read += more;
+                          ++times;
+                        }),
+            sha256_text(text));
+  EXPECT_EQ(read, text.size());
+  EXPECT_GT(times, 1);
+}
+
 TEST(Sha256, RefusesWhatIsNotAFile) {
   const test::TemporaryFolder folder;
   EXPECT_THROW(sha256_file(folder / "absent"), InputError);

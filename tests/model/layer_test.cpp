@@ -139,29 +139,46 @@ TEST_P(EveryArchitecture, HasTheConstantsOfTheDenseJacobianByDifferences) {
     }
 }
 
+// layers that are read as they are passed, for several batches at once
+TEST_P(EveryArchitecture, GivesAWalkTheStatesOfAPassToTheLastBit) {
+  const std::vector<std::pair<std::vector<Index>, Index>> batches = {
+      {ids, 1}, {{2, 7, 1, 8, 2, 8}, 2}, {{3, 1, 4}, 1}};
+  std::vector<StackedSequences<double>> embedded;
+  std::vector<HiddenStates<double>> passed;
+  for (const auto& [tokens, sequences] : batches) {
+    embedded.push_back({embed<double>(*model, tokens, sequences), sequences});
+    passed.push_back(ForwardPass<double>(
+        *model, {.sequences = sequences, .threads = 1})(tokens));
+  }
+  LayerWalk<double> walk(*model, embedded, {.threads = 1});
+  for (; walk.layer() < model->config.layers; walk.advance())
+    for (std::size_t b = 0; b < batches.size(); ++b) {
+      EXPECT_EQ(walk.layer_input(b), passed[b].layer[walk.layer()]);
+      EXPECT_EQ(walk.attention_input(b), passed[b].attention[walk.layer()]);
+    }
+  EXPECT_NE(walk.layer_input(0), passed[0].layer[1]);
+  EXPECT_THROW(walk.advance(), std::invalid_argument);
+}
+
 TEST_P(EveryArchitecture, TreatsStackedSequencesOneByOne) {
   const std::vector<Index> other{2, 7, 1, 8, 2};
   std::vector<Index> both = ids;
   both.insert(both.end(), other.begin(), other.end());
-  const auto states = [&](const std::vector<Index>& tokens, Index sequences,
-                          bool keep) {
-    return ForwardPass<double>(
-        *model, {.sequences = sequences, .keep_layers = keep})(tokens);
+  const auto states = [&](const std::vector<Index>& tokens, Index sequences) {
+    return ForwardPass<double>(*model, {.sequences = sequences})(tokens);
   };
-  const HiddenStates<double> stacked = states(both, 2, true);
-  EXPECT_LT(relative(stacked.last.topRows(5), states(ids, 1, true).last),
-            1e-13);
-  EXPECT_LT(relative(stacked.last.bottomRows(5), states(other, 1, true).last),
-            1e-13);
-  // reading each layer as it is passed changes nothing, nor does stopping early
-  const HiddenStates<double> lazy = states(both, 2, false);
-  EXPECT_EQ(lazy.last, stacked.last);
-  EXPECT_EQ(lazy.attention[1], stacked.attention[1]);
-  const HiddenStates<double> part =
-      ForwardPass<double>(*model, {.sequences = 2})(both, 2);
-  ASSERT_EQ(part.layer.size(), 2u);
-  EXPECT_EQ(part.layer[1], stacked.layer[1]);
-  EXPECT_EQ(part.last.size(), 0);
+  const HiddenStates<double> stacked = states(both, 2);
+  EXPECT_LT(relative(stacked.last.topRows(5), states(ids, 1).last), 1e-13);
+  EXPECT_LT(relative(stacked.last.bottomRows(5), states(other, 1).last), 1e-13);
+  // stopping early changes nothing, whenever that is known
+  for (const Index known : {-1, 2}) {
+    const HiddenStates<double> part =
+        ForwardPass<double>(*model, {.sequences = 2, .layers = known})(both, 2);
+    ASSERT_EQ(part.layer.size(), 2u);
+    EXPECT_EQ(part.layer[1], stacked.layer[1]);
+    EXPECT_EQ(part.attention[1], stacked.attention[1]);
+    EXPECT_EQ(part.last.size(), 0);
+  }
 
   for (const MapName name : {MapName::block, MapName::model}) {
     const Matrix& x = stacked.layer[name == MapName::model ? 0 : 1];
