@@ -204,8 +204,8 @@ Tokenizer load_tokenizer(const std::filesystem::path& folder,
   Tokenizer tokenizer = load_tokenizer(folder);
   if (tokenizer.vocabulary_size() > vocabulary)
     throw InputError(fmt::format(
-        "{}: the tokenizer has {} pieces and the model a vocabulary of {}: "
-        "they do not belong together",
+        "{}: the tokenizer has {} pieces and the model a vocabulary of {} "
+        "(vocab_size of config.json): they do not belong together",
         folder.string(), tokenizer.vocabulary_size(), vocabulary));
   return tokenizer;
 }
