@@ -90,6 +90,23 @@ def tokenizer_json():
                      "vocab": [[p, -float(i)] for i, p in enumerate(pieces)]}}
     yield {"do_lower_case": False, "strip_accents": None,
            "tokenize_chinese_chars": True, "unk_token": "[UNK]"}
+    # those of the tests, with all their parts
+    cases = pathlib.Path(__file__).parents[1] / "tests" / "text" / "golden" / "tokenizers.json"
+    for case in json.loads(cases.read_text())["cases"]:
+        yield case["tokenizer"]
+    # the parts that none of them has
+    pieces = ["<unk>", "a", "b", "ab", "\u00e9"]
+    for normalizer, words in (
+            ({"type": "NFD"}, {"type": "WhitespaceSplit"}),
+            ({"type": "Sequence", "normalizers": [{"type": "NFKD"}, {"type": "StripAccents"}]},
+             {"type": "Split", "pattern": {"String": "a"}, "behavior": "MergedWithPrevious", "invert": False}),
+            ({"type": "ByteLevel"}, {"type": "Metaspace", "replacement": "_", "add_prefix_space": True}),
+            ({"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "\u2581"},
+             {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": False})):
+        yield {"added_tokens": [{"id": 5, "content": "ab a", "special": False, "normalized": True}],
+               "normalizer": normalizer, "pre_tokenizer": words,
+               "model": {"type": "BPE", "unk_token": "<unk>", "end_of_word_suffix": "", "merges": ["a b"],
+                         "vocab": {p: i for i, p in enumerate(pieces)}}}
 
 
 def scored(pieces):
@@ -113,6 +130,10 @@ def seeds():
         "a": ("F32", [2], struct.pack("<2f", 1, 2)),
         "b": ("F16", [2, 2], struct.pack("<4e", 1, 2, 3, 4)),
         "c": ("BF16", [1], b"\x80\x3f"), "d": ("I64", [0, 3], b"")})
+    one = safetensors({"a": ("F32", [1], struct.pack("<f", 1))})
+    for places in ({"a": "a.safetensors"}, {"a": "a.safetensors", "b": "b.safetensors"}, {"c": "c.safetensors"},
+                   {"a": "../a.safetensors"}):
+        yield "shards", json.dumps({"metadata": {"total_size": 4}, "weight_map": places}).encode() + b"\0" + one
     for version in (1, 2, 3):
         yield "npy", npy(version, "<f8", False, (1, 2), two)
     yield "npy", npy(1, "<f4", True, (2, 1), struct.pack("<2f", 1, 2))
@@ -173,6 +194,7 @@ def seeds():
         yield "vocab_merges", b"\0".join((
             json.dumps(vocabulary, ensure_ascii=False).encode(),
             "\n".join(["#version: 0.2"] + merges[:1] + [""]).encode()))
+    yield "vocab_merges", b'{"a": 0, "b</w>": 1, "ab</w>": 2}\0a b</w>\n'
     yield "vocab_merges", b"\0[UNK]\na\r\n##b\nab\n"
     yield "vocab_merges", b"\x001 22\t333\n4\n"
     for file in tokenizer_bin():

@@ -61,6 +61,13 @@ void refuse_the_unsupported(const ConfigReader& r, const Family& family) {
       r.refuse_if(each.key, each.what);
 }
 
+// which of the names of a setting the file has; the usual one if it has none
+std::string_view key_in(const ConfigReader& r, const ConfigKeys::Keys& keys) {
+  for (const char* key : keys)
+    if (r.find(key) != nullptr) return key;
+  return keys.front();
+}
+
 // ---- rotary positions
 
 double number_in(const ConfigReader& r, const char* key, const json& object,
@@ -345,13 +352,19 @@ ModelConfig parse_model_config(std::string_view text,
   // null is as many as heads; nothing said may be another number
   if (c.key_heads == 0 || r.is_null(k.key_heads)) c.key_heads = c.heads;
   c.key_heads = r.count(k.key_heads, c.key_heads, most_wide);
+  if (c.heads % c.key_heads != 0)
+    throw InputError(fmt::format(
+        "{}: {} is {} and {} is {}: {} heads do not divide among {} key heads",
+        where, key_in(r, k.heads), c.heads, key_in(r, k.key_heads), c.key_heads,
+        c.heads, c.key_heads));
   if (r.is_null(k.head_width)) c.head_width = 0;
   c.head_width = r.count(k.head_width, c.head_width, most_wide);
   if (c.head_width == 0) {
     if (c.width % c.heads != 0)
-      throw InputError(
-          fmt::format("{}: {} features do not divide into {} heads", where,
-                      c.width, c.heads));
+      throw InputError(fmt::format(
+          "{}: {} is {} and {} is {}: {} features do not divide into {} heads",
+          where, key_in(r, k.width), c.width, key_in(r, k.heads), c.heads,
+          c.width, c.heads));
     c.head_width = c.width / c.heads;
   }
   c.mlp_width = r.count(

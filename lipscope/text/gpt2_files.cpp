@@ -30,6 +30,12 @@ std::vector<SpelledMerge> parse_merges(std::string_view place,
       throw InputError(
           fmt::format("{}: line {}: {} is not two pieces with a blank between",
                       place, number, printable(line)));
+    // CLIP's files have the same names, and its words end with this mark
+    if (line.ends_with("</w>"))
+      throw InputError(fmt::format(
+          "{}: line {}: {} has a piece that ends a word with \"</w>\", which "
+          "GPT-2's files do not have; expected a tokenizer.json for it",
+          place, number, printable(line)));
     merges.emplace_back(line.substr(0, blank), line.substr(blank + 1));
   }
   return merges;

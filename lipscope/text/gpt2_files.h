@@ -24,7 +24,8 @@ Pipeline gpt2_pipeline(std::string_view place,
                        bool add_prefix_space = false);
 
 /// The merges of a merges.txt or vocab.bpe: two pieces a line, after a first
-/// line "#version: ..." that may be missing. InputError with the line.
+/// line "#version: ..." that may be missing. InputError with the line, also for
+/// the merges of CLIP, whose files are called the same.
 std::vector<SpelledMerge> parse_merges(std::string_view place,
                                        std::string_view text);
 

@@ -8,6 +8,7 @@
 #include "lipscope/io/mapped_file.h"
 #include "lipscope/text/bert_files.h"
 #include "lipscope/text/gpt2_files.h"
+#include "lipscope/text/json_section.h"
 #include "lipscope/text/tokenizer_json.h"
 #include "lipscope/text/utf8.h"
 
@@ -32,11 +33,33 @@ std::vector<AddedToken> named_pieces(const std::vector<std::string>& pieces,
   return tokens;
 }
 
+// tokenizer_config.json names the class of transformers that reads the files
+// beside it. Several read files of the same names and cut texts in other ways
+// (Qwen2Tokenizer, BertJapaneseTokenizer), so an unknown one is refused.
+void require_class(const std::filesystem::path& config,
+                   const std::filesystem::path& vocabulary,
+                   const std::vector<std::string>& known) {
+  if (!std::filesystem::exists(config)) return;
+  const nlohmann::json parsed =
+      parse_json(config.string(), text_of(MappedFile(config)));
+  std::string name =
+      JsonSection(config.string(), parsed).text("tokenizer_class", "");
+  if (name.ends_with("Fast")) name.resize(name.size() - 4);
+  if (!name.empty() &&
+      std::find(known.begin(), known.end(), name) == known.end())
+    throw InputError(fmt::format(
+        "{}: tokenizer_class is {}, which is read from a tokenizer.json and "
+        "not from {}",
+        config.string(), printable(name), vocabulary.filename().string()));
+}
+
 Tokenizer load_gpt2(const std::filesystem::path& vocabulary,
                     const std::filesystem::path& merges) {
   if (!std::filesystem::exists(merges))
     throw InputError(fmt::format("{}: has no {} beside it", vocabulary.string(),
                                  merges.filename().string()));
+  require_class(vocabulary.parent_path() / "tokenizer_config.json", vocabulary,
+                {"GPT2Tokenizer"});
   const MappedFile vocabulary_file(vocabulary);
   const MappedFile merges_file(merges);
   Pipeline pairs =
@@ -49,6 +72,9 @@ Tokenizer load_gpt2(const std::filesystem::path& vocabulary,
 
 Tokenizer load_bert(const std::filesystem::path& vocabulary,
                     const std::filesystem::path& config) {
+  require_class(config, vocabulary,
+                {"BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer",
+                 "MPNetTokenizer", "MobileBertTokenizer"});
   BertOptions options;
   if (std::filesystem::exists(config))
     options = parse_bert_config(config.string(), text_of(MappedFile(config)));
@@ -178,8 +204,8 @@ Tokenizer load_tokenizer(const std::filesystem::path& folder,
   Tokenizer tokenizer = load_tokenizer(folder);
   if (tokenizer.vocabulary_size() > vocabulary)
     throw InputError(fmt::format(
-        "{}: the tokenizer has {} pieces and the model a vocabulary of {}: "
-        "they do not belong together",
+        "{}: the tokenizer has {} pieces and the model a vocabulary of {} "
+        "(vocab_size of config.json): they do not belong together",
         folder.string(), tokenizer.vocabulary_size(), vocabulary));
   return tokenizer;
 }

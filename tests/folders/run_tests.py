@@ -59,12 +59,15 @@ config_key("width is zero", "hidden_size", 0)
 config_key("width is a fraction", "hidden_size", 8.5)
 config_key("width is huge", "hidden_size", 10**18, ["hidden_size", "1000000000000000000"])
 config_key("layers beyond 64 bits", "num_hidden_layers", 10**30, ["num_hidden_layers"])
-config_key("heads do not divide the width", "num_attention_heads", 3, ["8", "3"])
+config_key("heads do not divide the width", "num_attention_heads", 3,
+           ["hidden_size is 8", "num_attention_heads is 3"])
+config_key("heads do not divide the width, under the names of GPT-2", "n_head", 3, ["n_embd is 8", "n_head is 3"], "gpt2")
 config_key("heads are zero", "num_attention_heads", 0)
 config_key("eps is negative", "layer_norm_eps", -1.0, ["layer_norm_eps", "-1"])
 config_key("activation unknown", "hidden_act", "tanhexp")
 config_key("activation is a list", "hidden_act", ["gelu"], ["hidden_act"])
-config_key("key heads do not divide the heads", "num_key_value_heads", 3, ["4 heads", "3 key heads"], "llama")
+config_key("key heads do not divide the heads", "num_key_value_heads", 3,
+           ["num_attention_heads is 4", "num_key_value_heads is 3", "4 heads", "3 key heads"], "llama")
 config_key("rotary base is negative", "rope_theta", -1.0, ["rope_theta", "-1"], "llama")
 config_key("rotary base is a string", "rope_theta", "big", ["rope_theta", "big"], "llama")
 
@@ -267,7 +270,7 @@ def _(f):
     f.tokenizer["model"]["vocab"]["whale"] = 5
 
 
-@case("tokenizer knows more words than the model", ["tokenizer has 100 pieces", "vocabulary of 10"])
+@case("tokenizer knows more words than the model", ["tokenizer has 100 pieces", "vocabulary of 10", "vocab_size of config.json"])
 def _(f):
     f.tokenizer["model"]["vocab"]["whale"] = 99
 

@@ -89,6 +89,39 @@ TEST_F(LoadTokenizer, RefusesMalformedMerges) {
   EXPECT_TRUE(test::says(refusal_of("a b\na b\n"), {"merge 2", "twice"}));
 }
 
+// CLIP's files are called like GPT-2's
+TEST_F(LoadTokenizer, RefusesMergesWithMarksAtTheEndOfWords) {
+  put("vocab.json", test::byte_vocabulary({"ab</w>", "b</w>"}).dump());
+  put("merges.txt", "#version: 0.2\na b</w>\n");
+  EXPECT_TRUE(test::says(refusal(), {"merges.txt", "line 2", "\"a b</w>\"",
+                                     "expected a tokenizer.json"}));
+}
+
+TEST_F(LoadTokenizer, RefusesFilesOfTokenizersThatCutInOtherWays) {
+  const auto with_class = [&](const char* name) {
+    put("tokenizer_config.json",
+        fmt::format(R"({{"tokenizer_class": "{}"}})", name));
+  };
+  put("vocab.txt", "[UNK]\nab\n");
+  for (const char* name : {"BertTokenizer", "DistilBertTokenizerFast"}) {
+    with_class(name);
+    EXPECT_EQ(ids("AB"), (Ids{1})) << name;
+  }
+  with_class("BertJapaneseTokenizer");
+  EXPECT_TRUE(
+      test::says(refusal(), {"tokenizer_config.json", "tokenizer_class",
+                             "\"BertJapaneseTokenizer\"", "vocab.txt"}));
+  put("vocab.json", vocabulary);
+  put("merges.txt", merges);
+  for (const char* name : {"GPT2Tokenizer", "GPT2TokenizerFast"}) {
+    with_class(name);
+    EXPECT_EQ(ids("ab ab"), (Ids{256, 257})) << name;
+  }
+  with_class("Qwen2Tokenizer");
+  EXPECT_TRUE(test::says(refusal(), {"tokenizer_config.json", "tokenizer_class",
+                                     "\"Qwen2Tokenizer\"", "vocab.json"}));
+}
+
 TEST(TokenizerJson, RefusesIdsThatAreNoNumbering) {
   const auto refusal = [](const json& vocabulary) {
     return test::message_of<InputError>([&] {
