@@ -10,12 +10,12 @@ namespace {
 std::vector<Index> tokens_seen(const AttentionOptions& o, Index i, Index n) {
   std::vector<Index> seen;
   for (Index j = 0; j < n; ++j) {
-    const bool hidden = !o.seen.empty()
-                            ? j >= o.seen[i]
-                            : (o.mask.hides_later && j > i) ||
-                                  std::abs(i - j) >= o.mask.window.value_or(n) ||
-                                  j < o.mask.padding_before ||
-                                  j + o.mask.padding_after >= n;
+    const bool hidden =
+        !o.seen.empty()
+            ? j >= o.seen[i]
+            : (o.mask.hides_later && j > i) ||
+                  std::abs(i - j) >= o.mask.window.value_or(n) ||
+                  j < o.mask.padding_before || j + o.mask.padding_after >= n;
     if (!hidden) seen.push_back(j);
   }
   return seen;

@@ -54,11 +54,11 @@ MatrixOf<Real> TiledHead<Real>::scores(const Tile& t) const {
                        .template cast<Real>();
   if (weighting_.by_distance.size() > 0)
     for (Index r = 0; r < t.rows; ++r)
-      s.row(r) += weighting_.by_distance
-                      .segment(at_.q.rows() - 1 - (t.begin + r) + t.first,
-                               t.cols)
-                      .transpose()
-                      .template cast<Real>();
+      s.row(r) +=
+          weighting_.by_distance
+              .segment(at_.q.rows() - 1 - (t.begin + r) + t.first, t.cols)
+              .transpose()
+              .template cast<Real>();
   return s;
 }
 

@@ -28,8 +28,8 @@ HeadViews<Real> view(HeadFeatures<Real>& f) {
 
 /// One head at a point, as HeadState is, for speed and length: the rows of P
 /// are visited in tiles that stay in cache, what the mask hides from all of
-/// a tile is never touched, and P is either kept or rebuilt tile by tile from q, k and two
-/// numbers for each row, so that no n² memory is needed.
+/// a tile is never touched, and P is either kept or rebuilt tile by tile from
+/// q, k and two numbers for each row, so that no n² memory is needed.
 ///
 /// Everything runs on the calling thread. It agrees with head.h to rounding.
 template <class Real>
