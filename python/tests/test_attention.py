@@ -11,7 +11,7 @@ import scipy.sparse.linalg
 import lipscope
 
 
-def reference(x, w, heads, causal):
+def reference(x, w, heads, causal, window=None, padding=(0, 0)):
     """Dot-product attention, written out."""
     q, k, v = (x @ w[name] + w.get(f"{name}_bias", 0) for name in "qkv")
     n, width = len(x), q.shape[1] // heads
@@ -21,6 +21,10 @@ def reference(x, w, heads, causal):
         scores = q[:, at] @ k[:, at].T / np.sqrt(width)
         if causal:
             scores = np.where(np.tri(n, dtype=bool), scores, -np.inf)
+        if window is not None:
+            i = np.arange(n)
+            scores = np.where(abs(i[:, None] - i) < window, scores, -np.inf)
+        scores[:, : padding[0]] = scores[:, n - padding[1] :] = -np.inf
         p = np.exp(scores - scores.max(axis=1, keepdims=True))
         out.append(p / p.sum(axis=1, keepdims=True) @ v[:, at])
     return np.concatenate(out, axis=1) @ w["o"] + w.get("o_bias", 0)
@@ -40,6 +44,48 @@ def test_the_map_is_attention(mask):
     x = np.random.default_rng(1).standard_normal((7, 12))
     layer = lipscope.Attention(**w, heads=3, mask=mask)
     assert layer(x) == pytest.approx(reference(x, w, 3, mask == "causal"), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("mask", "window", "padding", "name"),
+    [
+        ("none", 2, (0, 0), "window 2"),
+        ("causal", 3, (0, 0), "causal, window 3"),
+        ("none", None, (1, 2), "padding 1 before and 2 after"),
+        ("causal", 4, (0, 1), "causal, window 4, padding 0 before and 1 after"),
+    ],
+)
+def test_windows_and_padding_hide_tokens(mask, window, padding, name, tmp_path):
+    w = weights()
+    x = np.random.default_rng(1).standard_normal((7, 12))
+    layer = lipscope.Attention(**w, heads=3, mask=mask, window=window, padding=padding)
+    assert layer(x) == pytest.approx(reference(x, w, 3, mask == "causal", window, padding), abs=1e-12)
+    top = scipy.sparse.linalg.svds(layer.jacobian(x), k=1, return_singular_vectors=False)[0]
+    found = lipscope.measure(layer, x)
+    assert found.mask == name and found.lower == pytest.approx(top, rel=1e-7)
+    for record in lipscope.bound(layer, length=7, radius=2.0):
+        assert record.mask == name
+    assert lipscope.search(layer, length=7, radius=2.0, restarts=0, max_evaluations=5).mask == name
+    # the same words without a layer in memory
+    given = dict(random="d=4,heads=2", length=7, mask=mask, window=window, padding=padding)
+    assert lipscope.measure(**given).mask == name
+    assert lipscope.Attention(**w, heads=3).replace(window=2, padding=(0, 1)).padding == (0, 1)
+
+
+def test_windows_and_padding_that_make_no_sense_are_refused():
+    w = weights()
+    for given, words in [
+        (dict(window=0), "window: expected 1 or more, got 0"),
+        (dict(window="2"), "window: expected a whole number, got '2'"),
+        (dict(padding=3), "padding: expected two whole numbers"),
+        (dict(padding=(0, -1)), "padding: expected 0 or more"),
+    ]:
+        with pytest.raises((TypeError, ValueError), match=words):
+            lipscope.Attention(**w, heads=3, **given)
+        with pytest.raises((TypeError, ValueError), match=words):
+            lipscope.measure(random="d=4,heads=2", length=3, **given)
+    with pytest.raises(lipscope.InputError, match="padding: mask: token 0 of 3 sees no token"):
+        lipscope.measure(random="d=4,heads=2", length=3, mask="causal", padding=(1, 0))
 
 
 def test_the_jacobian_is_the_derivative_and_scipy_decomposes_it(layer):

@@ -277,7 +277,7 @@ def test_models_that_the_kernels_do_not_know_are_measured_by_autograd():
         assert record.parameters["operator"] == "autograd"
         return record.details["why_autograd"]
 
-    assert why(make("mistral")) == "model type mistral"
+    assert why(make("gemma2")) == "model type gemma2"
     model = make("gpt2")
     forward = model.transformer.h[0].mlp.forward
     model.transformer.h[0].mlp.forward = lambda x: 2 * forward(x)

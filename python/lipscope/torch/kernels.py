@@ -1,4 +1,4 @@
-"""lipscope's own kernels for the models that the program reads: BERT, GPT-2 and Llama.
+"""lipscope's own kernels for the models of transformers that the program reads.
 
 They prove a bound from above for larger inputs as well. They read the weights where torch has them.
 """
@@ -15,7 +15,15 @@ from lipscope import _core
 from lipscope.jacobian_record import LocalOptions
 from lipscope.records import Record, Records
 
-FAMILIES = ("bert", "gpt2", "llama")
+# model_type, and where transformers has the modules
+FAMILIES = {
+    name: name
+    for name in (
+        "albert", "bert", "camembert", "distilbert", "electra", "gemma", "gpt2", "gpt_neox", "gptj", "granite", "llama",
+        "mistral", "modernbert", "mpnet", "olmo", "olmo2", "opt", "phi", "phi3", "qwen2", "qwen3", "roberta", "smollm3",
+        "stablelm",
+    )
+} | {"gemma3_text": "gemma3", "xlm-roberta": "xlm_roberta"}  # fmt: skip
 
 
 def why_not_known(model: nn.Module) -> str | None:
@@ -27,7 +35,7 @@ def why_not_known(model: nn.Module) -> str | None:
     family = getattr(getattr(model, "config", None), "model_type", None)
     if family not in FAMILIES:
         return f"model type {family}" if family else f"{type(model).__name__} is no model of transformers"
-    homes = (f"transformers.models.{family}.", "transformers.activations", "transformers.pytorch_utils", "torch.nn.")
+    homes = (f"transformers.models.{FAMILIES[family]}.", "transformers.activations", "transformers.pytorch_utils", "torch.nn.")
     for name, module in model.named_modules():
         if not type(module).__module__.startswith(homes):
             return f"{name or 'the model'} is a {type(module).__module__}.{type(module).__name__}"

@@ -85,7 +85,7 @@ def audit(
         offset: Ids that are skipped.
         dtype: Of the pass to the layers' inputs: "f32" (the model's own precision) or "f64".
         norm, enclose, tolerance, max_steps, delta, seed, threads: As in local_constant.
-        kernels: "auto": lipscope's own for the models that the program reads (BERT, GPT-2, Llama) at
+        kernels: "auto": lipscope's own for the models that the program reads (all but ViT) at
             token ids, autograd for all others; or "autograd". A record says which
             (`parameters["operator"]`), and of autograd why (`details["why_autograd"]`).
         attention: The class of the attention modules, where it does not have that name.
