@@ -61,7 +61,8 @@ config_key("width is huge", "hidden_size", 10**18, ["hidden_size", "100000000000
 config_key("layers beyond 64 bits", "num_hidden_layers", 10**30, ["num_hidden_layers"])
 config_key("heads do not divide the width", "num_attention_heads", 3,
            ["hidden_size is 8", "num_attention_heads is 3"])
-config_key("heads do not divide the width, under the names of GPT-2", "n_head", 3, ["n_embd is 8", "n_head is 3"], "gpt2")
+file_content("heads do not divide the width, under the names of GPT-2", "config.json",
+             b'{"model_type": "gpt2", "n_embd": 8, "n_head": 3}', ["config.json", "n_embd is 8", "n_head is 3"])
 config_key("heads are zero", "num_attention_heads", 0)
 config_key("eps is negative", "layer_norm_eps", -1.0, ["layer_norm_eps", "-1"])
 config_key("activation unknown", "hidden_act", "tanhexp")
