@@ -93,12 +93,17 @@ class Bounding final {
           name_of(selection_.map), name_of(radius_)));
     if (selection_.map == MapName::model && !norms_ahead() &&
         subject_.model->config.norm == NormPlace::none &&
-        !lipschitz_everywhere(selection_.kind))
+        !lipschitz_everywhere(selection_, std::nullopt))
       throw InputError(fmt::format(
           "--map model: {} has no norms, and nothing bounds what the {} "
           "attention of its later layers reads",
           subject_.name, kind));
     const KindBounds& proved = kind_bounds(selection_.kind);
+    for (const Mask& mask : selection_.masks)
+      if (const std::string why = why_no_bounds(selection_.kind, mask);
+          proved.add && !why.empty())
+        throw InputError(
+            fmt::format("--padding {}: {}", o_.selection.padding, why));
     if (!proved.add && !radius_.is_everywhere())
       throw InputError(fmt::format(
           "--kind {} --radius {}: no bound over a ball is known, and over all "
@@ -124,6 +129,14 @@ class Bounding final {
           "--length {}: the inputs at which {} attention grows without bound "
           "have at least 3 tokens; give --radius for a bound at {}",
           least, kind, least));
+    for (const Mask& mask : selection_.masks)
+      for (const Index n : lengths_)
+        if (unlimited && radius_.is_everywhere() && attention() &&
+            !witness_grows(selection_.kind, mask, n))
+          throw InputError(fmt::format(
+              "mask \"{}\", n = {}: the last token sees too few others for the "
+              "inputs at which {} attention grows; give --radius for a bound",
+              name_of(mask), n, kind));
   }
 
   // a norm layer ahead of the attention of every layer
@@ -136,7 +149,7 @@ class Bounding final {
     if (radius_.is_everywhere()) return {};
     const bool ahead = !attention() && input_norm(subject_, layer).has_value();
     if (ahead || (radius_.is_norm_layer() && subject_.model))
-      return tokens_ahead(subject_, selection_.kind, layer);
+      return tokens_ahead(subject_, selection_, layer);
     return tokens_within(radius_, subject_, layer);
   }
 

@@ -132,7 +132,7 @@ class Inverting final {
   // what is known of f on sequences of n tokens anywhere: iterates may be
   // anywhere
   Proved proved(std::optional<Index> layer, Index n) {
-    if (!lipschitz_everywhere(selection_.kind)) return {};
+    if (!lipschitz_everywhere(selection_, layer)) return {};
     Proved result;
     const std::vector<Bound> all =
         bounds_of(maps_, selection_, layer, std::nullopt, n, {});

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "lipscope/attention/kinds.h"
 #include "lipscope/audit/maps.h"
 #include "lipscope/audit/new_record.h"
 #include "lipscope/audit/subject.h"
@@ -25,17 +26,19 @@ struct Tokens {
   TokenSet set;
 };
 
-Tokens tokens_for(const SearchRequest& o, const Subject& subject, Kind kind,
-                  std::optional<Index> layer) {
+Tokens tokens_for(const SearchRequest& o, const Subject& subject,
+                  const Selection& selection, std::optional<Index> layer) {
   const std::optional<Radius>& radius = o.source.radius;
   const bool ahead = !radius && subject.model;
   if (!ahead && (!radius || radius->is_everywhere())) {
-    if (!lipschitz_everywhere(kind))
+    if (!lipschitz_everywhere(selection, layer))
       throw InputError(fmt::format(
-          "kind {} is not Lipschitz everywhere, give --radius", name_of(kind)));
+          "kind {} is not Lipschitz everywhere{}, give --radius",
+          name_of(selection.kind),
+          kind_of(selection.kind).lipschitz ? " with padding" : ""));
     return {everywhere(), {}};
   }
-  const TokenSet set = ahead ? tokens_ahead(subject, kind, layer)
+  const TokenSet set = ahead ? tokens_ahead(subject, selection, layer)
                              : tokens_within(*radius, subject, layer);
   if (set.radius == 0.0) return {everywhere(), {}};
   return {set.norm ? after_norm(*set.norm) : ball(set.radius), set};
@@ -66,7 +69,7 @@ class Searching final {
     o_.search.seed = o_.source.seed;
     // all radii, before hours are spent on the first
     for (const std::optional<Index>& layer : selection_.layers)
-      tokens_.push_back(tokens_for(o_, subject_, selection_.kind, layer));
+      tokens_.push_back(tokens_for(o_, subject_, selection_, layer));
     records_.open();
   }
 

@@ -6,7 +6,10 @@
 
 namespace lipscope::audit {
 
-bool lipschitz_everywhere(Kind kind) { return kind_of(kind).lipschitz; }
+bool lipschitz_everywhere(const Selection& selection,
+                          std::optional<Index> layer) {
+  return kind_of(selection.kind).lipschitz_under(selection.mask_of(layer));
+}
 
 TokenSet tokens_within(const Radius& radius, const Subject& subject,
                        std::optional<Index> layer) {
@@ -30,9 +33,10 @@ TokenSet tokens_within(const Radius& radius, const Subject& subject,
   return {radius.value(), {}};
 }
 
-TokenSet tokens_ahead(const Subject& subject, Kind kind,
+TokenSet tokens_ahead(const Subject& subject, const Selection& selection,
                       std::optional<Index> layer) {
-  if (lipschitz_everywhere(kind) && !input_norm(subject, layer)) return {};
+  if (lipschitz_everywhere(selection, layer) && !input_norm(subject, layer))
+    return {};
   return tokens_within(Radius::norm_layer(), subject, layer);
 }
 

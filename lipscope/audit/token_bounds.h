@@ -19,12 +19,13 @@ TokenSet tokens_within(const Radius& radius, const Subject& subject,
 
 /// What reaches the attention of a model's layer if nothing is said: what the
 /// norm layer ahead of it lets through; anything (radius 0) where there is
-/// none and the kind is Lipschitz everywhere; InputError for other kinds.
-TokenSet tokens_ahead(const Subject& subject, Kind kind,
+/// none and the attention is Lipschitz everywhere; InputError otherwise.
+TokenSet tokens_ahead(const Subject& subject, const Selection& selection,
                       std::optional<Index> layer);
 
-/// l2 (tied) and cosine.
-bool lipschitz_everywhere(Kind kind);
+/// l2 (tied) and cosine, the first without padding.
+bool lipschitz_everywhere(const Selection& selection,
+                          std::optional<Index> layer);
 
 /// Every bound on attn or core of the layer (of the head, or all of them) over
 /// sequences of n of these tokens; in no order, in every norm.
