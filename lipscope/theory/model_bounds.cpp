@@ -20,7 +20,7 @@ std::optional<ModelBound> model_bound_everywhere(const Model& model,
     if (std::optional<NormWeights> norm = load_input_norm(model, l))
       tokens = {norm_layer_radius(*norm), std::move(norm)};
     else if (unbounded(options.kind.value_or(layer.kind),
-                       options.mask.value_or(layer.mask)) &&
+                       options.mask.over(layer.mask)) &&
              (l > 0 || !(entering.radius > 0.0)))
       return std::nullopt;
     std::optional<LayerBound> block =
