@@ -403,12 +403,16 @@ class Measuring final {
       return directions;
     }
     const Maps::Pair& made = maps_.pair(job.part, count);
+    const double before = elapsed();
     MeasureOptions solver = o_.solver;
     solver.sequences = count;
     solver.common_shift = common_shift_of(*made.search);
     solver.keep_going = [&](int step) {
+      const double share = static_cast<double>(step) /
+                           static_cast<double>(o_.solver.max_steps + 1);
       show({.doing = doing, .step = step},
-           static_cast<double>(count) * measured_work(n));
+           {.work = share * static_cast<double>(count) * measured_work(n),
+            .seconds = elapsed() - before});
       cut = cut || !time_left();
       return !cut;
     };
@@ -454,17 +458,13 @@ class Measuring final {
                 .input = job.x->middleRows(k * n, n)});
   }
 
-  // `work`: of the whole job, of which some steps are done
-  void show(Work now, double work = 0.0) {
+  // `part`: what the steps of the job so far are
+  void show(Work now, const TimeLeft::Now& part = {}) {
     const std::scoped_lock lock(showing_);
     constexpr auto measurement = TimeLeft::Kind::measurement;
     now.done = done_;
     now.most = o_.solver.max_steps;
-    const double share =
-        static_cast<double>(now.step) / static_cast<double>(now.most + 1);
-    now.seconds_left = time_left_.seconds({.kind = measurement,
-                                           .work = share * work,
-                                           .seconds = elapsed() - noted_});
+    now.seconds_left = time_left_.seconds(part);
     // a measurement may end long before its last step
     now.at_most = !time_left_.knows(measurement) && now.step > 0;
     if (now.seconds_left && o_.budget > 0.0)
