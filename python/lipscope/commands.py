@@ -161,7 +161,7 @@ def _source(given: dict[str, Any]) -> tuple[dict[str, Any], _core.Layer | _core.
     weights: _core.Layer | _core.Transformer | None = None
     if isinstance(subject, Attention):
         layer, weights = subject, subject.weights()
-        own = {"kind": layer.kind, "mask": layer.mask, "window": layer.window, "padding": layer.padding}
+        own: dict[str, Any] = {"kind": layer.kind, "mask": layer.mask, "window": layer.window, "padding": layer.padding}
         own |= {"tau": layer.tau, "nu": layer.nu, "epsilon": layer.epsilon}
         for name, value in own.items():
             if options.get(name) is not None:

@@ -167,7 +167,7 @@ TEST_F(MasksOfAModel, AreNotMixedByResume) {
 TEST_F(MasksOfAModel, AreRefusedWhereATokenSeesNothing) {
   const std::string ids = " --lengths 4 --samples 1 --ids " + (folder / "ids");
   expect_refusal(test::lipscope("measure " + dir + ids + " --padding 0:3"), 2,
-                 {"--padding", "token 2 of 4 sees no token"});
+                 {"--padding", "token 3 of 4 sees no token"});
   // the map has no mask, but the model that leads to it has
   expect_refusal(
       test::lipscope("measure " + dir + ids + " --mask none --padding 1:0"), 2,
