@@ -33,24 +33,47 @@ std::vector<AddedToken> named_pieces(const std::vector<std::string>& pieces,
   return tokens;
 }
 
-// tokenizer_config.json names the class of transformers that reads the files
-// beside it. Several read files of the same names and cut texts in other ways
-// (Qwen2Tokenizer, BertJapaneseTokenizer), so an unknown one is refused.
-void require_class(const std::filesystem::path& config,
-                   const std::filesystem::path& vocabulary,
-                   const std::vector<std::string>& known) {
-  if (!std::filesystem::exists(config)) return;
+// the text at a key of a JSON file; empty where either is missing
+std::string text_at(const std::filesystem::path& path, const char* key) {
+  if (!std::filesystem::exists(path)) return "";
   const nlohmann::json parsed =
-      parse_json(config.string(), text_of(MappedFile(config)));
+      parse_json(path.string(), text_of(MappedFile(path)));
+  return JsonSection(path.string(), parsed).text(key, "");
+}
+
+// Files of the same names are cut into by several tokenizers of transformers,
+// in other ways (Qwen2Tokenizer, BertJapaneseTokenizer).
+struct KnownReaders {
+  std::vector<std::string> classes;
+  /// Models whose tokenizer is one of these; empty: any.
+  std::vector<std::string> models = {};
+};
+
+// tokenizer_config.json names the class that reads the files beside it; where
+// it does not, config.json names the model. What is unknown is refused.
+void require_known(const std::filesystem::path& vocabulary,
+                   const KnownReaders& known) {
+  const auto require_among = [&](const char* file, const char* key,
+                                 const std::string& name,
+                                 const std::vector<std::string>& names) {
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      throw InputError(fmt::format(
+          "{}: {} is {}, whose texts are cut by a tokenizer.json and not by {}",
+          (vocabulary.parent_path() / file).string(), key, printable(name),
+          vocabulary.filename().string()));
+  };
+  const std::filesystem::path folder = vocabulary.parent_path();
   std::string name =
-      JsonSection(config.string(), parsed).text("tokenizer_class", "");
+      text_at(folder / "tokenizer_config.json", "tokenizer_class");
   if (name.ends_with("Fast")) name.resize(name.size() - 4);
-  if (!name.empty() &&
-      std::find(known.begin(), known.end(), name) == known.end())
-    throw InputError(fmt::format(
-        "{}: tokenizer_class is {}, which is read from a tokenizer.json and "
-        "not from {}",
-        config.string(), printable(name), vocabulary.filename().string()));
+  if (!name.empty()) {
+    require_among("tokenizer_config.json", "tokenizer_class", name,
+                  known.classes);
+    return;
+  }
+  const std::string model = text_at(folder / "config.json", "model_type");
+  if (!model.empty() && !known.models.empty())
+    require_among("config.json", "model_type", model, known.models);
 }
 
 Tokenizer load_gpt2(const std::filesystem::path& vocabulary,
@@ -58,8 +81,9 @@ Tokenizer load_gpt2(const std::filesystem::path& vocabulary,
   if (!std::filesystem::exists(merges))
     throw InputError(fmt::format("{}: has no {} beside it", vocabulary.string(),
                                  merges.filename().string()));
-  require_class(vocabulary.parent_path() / "tokenizer_config.json", vocabulary,
-                {"GPT2Tokenizer"});
+  require_known(vocabulary,
+                {.classes = {"GPT2Tokenizer"},
+                 .models = {"gpt2", "gpt_neo", "gpt_neox", "gptj"}});
   const MappedFile vocabulary_file(vocabulary);
   const MappedFile merges_file(merges);
   Pipeline pairs =
@@ -72,9 +96,9 @@ Tokenizer load_gpt2(const std::filesystem::path& vocabulary,
 
 Tokenizer load_bert(const std::filesystem::path& vocabulary,
                     const std::filesystem::path& config) {
-  require_class(config, vocabulary,
-                {"BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer",
-                 "MPNetTokenizer", "MobileBertTokenizer"});
+  require_known(vocabulary, {.classes = {"BertTokenizer", "DistilBertTokenizer",
+                                         "ElectraTokenizer", "MPNetTokenizer",
+                                         "MobileBertTokenizer"}});
   BertOptions options;
   if (std::filesystem::exists(config))
     options = parse_bert_config(config.string(), text_of(MappedFile(config)));

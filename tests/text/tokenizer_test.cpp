@@ -122,6 +122,19 @@ TEST_F(LoadTokenizer, RefusesFilesOfTokenizersThatCutInOtherWays) {
                                      "\"Qwen2Tokenizer\"", "vocab.json"}));
 }
 
+// where no class is named, the model tells whose files they are
+TEST_F(LoadTokenizer, RefusesFilesOfModelsWhoseTokenizersCutInOtherWays) {
+  put("vocab.json", vocabulary);
+  put("merges.txt", merges);
+  put("config.json", R"({"model_type": "gpt2"})");
+  EXPECT_EQ(ids("ab ab"), (Ids{256, 257}));
+  put("config.json", R"({"model_type": "qwen2"})");
+  EXPECT_TRUE(test::says(refusal(), {"config.json", "model_type", "\"qwen2\"",
+                                     "tokenizer.json", "vocab.json"}));
+  put("tokenizer_config.json", R"({"tokenizer_class": "GPT2Tokenizer"})");
+  EXPECT_EQ(ids("ab ab"), (Ids{256, 257}));
+}
+
 TEST(TokenizerJson, RefusesIdsThatAreNoNumbering) {
   const auto refusal = [](const json& vocabulary) {
     return test::message_of<InputError>([&] {
