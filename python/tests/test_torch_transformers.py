@@ -163,9 +163,10 @@ def test_values_are_those_of_dense_jacobians(name):
 def test_layers_without_a_sub_layer_of_attention_say_so():
     t = transformers
     torch.manual_seed(0)
-    config = t.GPTJConfig(vocab_size=40, n_embd=16, n_layer=1, n_head=4, n_positions=32, rotary_dim=4)
-    model = t.GPTJModel(config).eval()
-    with pytest.raises(lipscope.InputError, match="GPTJBlock runs mlp.fc_in beside its attention"):
+    config = t.CohereConfig(vocab_size=40, hidden_size=16, num_hidden_layers=1, num_attention_heads=4,
+                            intermediate_size=24, pad_token_id=0, bos_token_id=1, eos_token_id=2)
+    model = t.CohereModel(config).eval()
+    with pytest.raises(lipscope.InputError, match="CohereDecoderLayer runs mlp.gate_proj beside its attention"):
         lt.audit(model, input_ids=IDS, maps="residual")
     assert len(lt.audit(model, input_ids=IDS, maps=("attn", "block", "model"), heads="each")) == 6
 
