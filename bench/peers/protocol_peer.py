@@ -36,6 +36,7 @@ def parse():
     p.add_argument("--samples", type=int, default=10)
     p.add_argument("--accuracy", type=float, default=1e-6, help="with --told: how near to the record a value must come (1e-6)")
     p.add_argument("--threads", type=int, default=2)
+    p.add_argument("--most", type=int, default=20000, help="iterations after which a measurement is given up (20000)")
     p.add_argument("--only", help="measure these lengths alone, the others are skipped but counted in the text")
     return p.parse_args()
 
@@ -107,7 +108,7 @@ def main():
     peers = [TorchPeer(bert.attention(layer)) for layer in range(bert.layers)]
     only = set(lengths_of(options.only)) if options.only else None
 
-    cursor, seconds, count, iterations = 0, 0.0, 0, 0
+    cursor, seconds, count, iterations, given_up = 0, 0.0, 0, 0, 0
     for n in lengths_of(options.lengths):
         windows = ids[cursor: cursor + options.samples * n].reshape(options.samples, n)
         cursor += options.samples * n
@@ -119,15 +120,17 @@ def main():
             for sample, x in enumerate(inputs):
                 peers[layer].linearize(x)
                 if options.told:
-                    _, steps = peers[layer].power_iteration(start, reference[layer, n, sample], options.accuracy)
+                    _, steps = peers[layer].power_iteration(start, reference[layer, n, sample], options.accuracy,
+                                                            options.most)
                 else:
-                    _, steps = peers[layer].settle(start, options.tolerance)
-                count, iterations = count + 1, iterations + steps
+                    _, steps = peers[layer].settle(start, options.tolerance, options.most)
+                count, iterations, given_up = count + 1, iterations + steps, given_up + (steps == options.most)
         seconds += time.perf_counter() - begin
     print(json.dumps({"peer": "torch", "version": torch.__version__, "threads": options.threads, "what": "protocol",
                       "rule": f"within {options.accuracy} of what it is told" if options.told
                       else f"residual {options.tolerance}",
-                      "measurements": count, "iterations": iterations, "seconds": seconds}))
+                      "measurements": count, "iterations": iterations, "given_up": given_up,
+                      "seconds": seconds}))
 
 
 if __name__ == "__main__":
