@@ -83,6 +83,8 @@ Piece<Real> evaluate(Activation activation, const Numbers<Real>& x) {
       return relu(x);
     case Activation::silu:
       return silu(x);
+    case Activation::max_min:
+      break;
   }
   throw std::invalid_argument("activate: no such activation");
 }
@@ -124,6 +126,8 @@ std::string name_of(Activation activation) {
       return "relu";
     case Activation::silu:
       return "silu";
+    case Activation::max_min:
+      return "max_min";
   }
   throw std::invalid_argument("name_of: no such activation");
 }
@@ -131,6 +135,7 @@ std::string name_of(Activation activation) {
 double activation_slope(Activation activation) {
   switch (activation) {
     case Activation::relu:
+    case Activation::max_min:
       return 1.0;
     case Activation::gelu:
     case Activation::gelu_tanh:

@@ -13,7 +13,8 @@ enum class Activation {
   gelu,       ///< x Φ(x) [Hendrycks16]
   gelu_tanh,  ///< x (1 + tanh(√(2/π)(x + 0.044715 x³)))/2, GPT-2's gelu_new
   relu,       ///< max(x, 0)
-  silu        ///< x s(x)
+  silu,       ///< x s(x)
+  max_min     ///< (x_a, x_b) ↦ (max, min), see model/max_min.h [Anil19]
 };
 
 std::string name_of(Activation activation);  ///< "gelu", "gelu_new", …

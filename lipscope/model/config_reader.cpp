@@ -104,6 +104,7 @@ Activation ConfigReader::activation(const Keys& keys,
     return Activation::gelu_tanh;
   if (name == "relu") return Activation::relu;
   if (name == "silu" || name == "swish") return Activation::silu;
+  if (name == "max_min") return Activation::max_min;
   refuse(keys.front(), *value,
          "gelu, gelu_new, gelu_pytorch_tanh, gelu_fast, relu and silu can be "
          "read");

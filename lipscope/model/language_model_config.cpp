@@ -36,10 +36,16 @@ std::string name_of(Mixer mixer) {
       return "l2-untied";
     case Mixer::contractive_l2:
       return "contractive-l2";
+    case Mixer::position:
+      return "position";
     case Mixer::lstm:
       return "lstm";
   }
   throw std::invalid_argument("name_of: no such mixer");
+}
+
+bool compares(Mixer mixer) {
+  return mixer != Mixer::position && mixer != Mixer::lstm;
 }
 
 Kind attention_kind(Mixer mixer) {
@@ -51,10 +57,11 @@ Kind attention_kind(Mixer mixer) {
     case Mixer::l2:
     case Mixer::contractive_l2:
       return Kind::l2;
+    case Mixer::position:
     case Mixer::lstm:
       break;
   }
-  throw std::invalid_argument("attention_kind: an LSTM has no attention");
+  throw std::invalid_argument("attention_kind: no head compares characters");
 }
 
 std::string name_of(NormPlace place) {
@@ -69,6 +76,30 @@ std::string name_of(NormPlace place) {
   throw std::invalid_argument("name_of: no such place of a norm");
 }
 
+std::string name_of(Join join) {
+  switch (join) {
+    case Join::add:
+      return "add";
+    case Join::convex:
+      return "convex";
+    case Join::none:
+      return "none";
+  }
+  throw std::invalid_argument("name_of: no such join");
+}
+
+std::string name_of(Positions positions) {
+  switch (positions) {
+    case Positions::table:
+      return "table";
+    case Positions::rotary:
+      return "rotary";
+    case Positions::none:
+      return "none";
+  }
+  throw std::invalid_argument("name_of: no such positions");
+}
+
 void require_sound(const LanguageModelConfig& c) {
   require(c.characters >= 2, "language model: {} characters in its vocabulary",
           c.characters);
@@ -80,6 +111,29 @@ void require_sound(const LanguageModelConfig& c) {
   require(c.mixer == Mixer::lstm || c.width % c.heads == 0,
           "language model: width {} does not divide into {} heads", c.width,
           c.heads);
+  if (c.mixer == Mixer::lstm) return;
+  require(c.position_heads >= 0 && c.position_heads <= c.heads &&
+              (c.position_heads == c.heads) == !compares(c.mixer),
+          "language model: {} of {} heads look by position; with {} it is {}",
+          c.position_heads, c.heads, name_of(c.mixer),
+          compares(c.mixer) ? "fewer" : "all of them");
+  require(c.position_heads == 0 || c.heads_apart,
+          "language model: {} position heads, which write into coordinates of "
+          "their own, beside heads that share them",
+          c.position_heads);
+  require(c.join != Join::convex || (c.join_share > 0.0 && c.join_share < 1.0),
+          "language model: a share of {} is not between 0 and 1", c.join_share);
+  require(c.activation != Activation::max_min || c.hidden % 2 == 0,
+          "language model: max-min takes pairs, of {} hidden features",
+          c.hidden);
+  require(c.positions != Positions::rotary ||
+              (c.mixer == Mixer::dot && c.width / c.heads % 2 == 0),
+          "language model: rotary positions of {} heads of width {}; they are "
+          "those of dot-product heads of even width",
+          name_of(c.mixer), c.width / c.heads);
+  require(c.join == Join::add || c.norm == NormPlace::none,
+          "language model: residual {} with norm {}; with norms it is add",
+          name_of(c.join), name_of(c.norm));
   if (!c.contraction) return;
   require(*c.contraction > 0.0 && *c.contraction < 1.0,
           "language model: a contraction of {} is not between 0 and 1",
@@ -107,6 +161,15 @@ LanguageModelConfig parse_language_model_config(std::string_view text,
     r.need("activation");
     c.activation = r.activation({"activation"}, Activation::gelu);
     c.norm = named(r, "norm", norm_places);
+    // folders from before these were there do not have them
+    if (r.find("position_heads") != nullptr) {
+      c.position_heads = r.count({"position_heads"}, 0, most_wide, 0);
+      c.heads_apart = r.flag({"heads_apart"}, false);
+      c.positions = named(r, "positions", all_positions);
+      c.join = named(r, "residual", all_joins);
+      if (c.join == Join::convex)
+        c.join_share = r.positive({"residual_share"}, 1.0);
+    }
     if (r.find("contraction") != nullptr)
       c.contraction = r.positive({"contraction"}, 1.0);
   }

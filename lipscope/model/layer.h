@@ -6,6 +6,7 @@
 
 #include "lipscope/attention/layer_norm.h"
 #include "lipscope/attention/multi_head.h"
+#include "lipscope/attention/position_heads.h"
 #include "lipscope/model/mask_choice.h"
 #include "lipscope/model/mlp.h"
 #include "lipscope/model/model.h"
@@ -30,7 +31,9 @@ std::string name_of(MapName map);  ///< "core", "attn", …
 /// contractive layer is divided by, and the contraction of an invertible model,
 /// are in W_O and W_down.
 struct LayerWeights {
-  AttentionWeights attention;
+  AttentionWeights attention;  ///< heads = 0: there are position heads alone
+  /// Added to what attention gives; the two write different coordinates.
+  std::optional<PositionHeads> position_heads = {};
   NormWeights attention_norm;  ///< ahead of attention, or after its residual
   /// Of what attention gives, ahead of the residual sum; empty: none.
   NormWeights attention_output_norm = {};
@@ -43,6 +46,7 @@ struct LayerWeights {
   /// x + attn(norm x) + mlp(norm x): the MLP does not read the attention.
   bool parallel = false;
   double residual_scale = 1.0;  ///< c of x + c f(norm x)
+  double carry = 1.0;           ///< of x in that sum; 0: f alone
   Mask mask = Mask::none;       ///< its own
   Kind kind = Kind::dot;        ///< the model's own
   std::optional<Rotary> rope = {};
@@ -62,6 +66,7 @@ struct LayerWeights {
   /// and then the MLP for f, and nothing else.
   bool plain_form() const {
     return !parallel && !attention_unnormed && residual_scale == 1.0 &&
+           carry == 1.0 && !position_heads &&
            attention_output_norm.gain.size() == 0 &&
            mlp_output_norm.gain.size() == 0;
   }

@@ -4,6 +4,7 @@
 
 #include "lipscope/core/errors.h"
 #include "lipscope/core/gemm.h"
+#include "lipscope/model/max_min.h"
 
 namespace lipscope {
 namespace {
@@ -33,6 +34,9 @@ void require_sound(const MlpWeights& w) {
   require_shape("up", w.up, d, m);
   if (w.gate.size() > 0) require_shape("gate", w.gate, d, m);
   require_shape("down", w.down, m, w.down.cols());
+  require(
+      w.activation != Activation::max_min || (m % 2 == 0 && w.gate.size() == 0),
+      "mlp: max-min takes pairs of {} features, without a gate", m);
   require_bias("up_bias", w.up_bias, m);
   require_bias("gate_bias", w.gate_bias, w.gate.size() > 0 ? m : 0);
   require_bias("down_bias", w.down_bias, w.down.cols());
@@ -72,9 +76,16 @@ template <class Real>
 MatrixOf<Real> Mlp<Real>::operator()(const MatrixOf<Real>& x) const {
   MatrixOf<Real> h = expand(x);
   const Index m = out_.rows();
-  MatrixOf<Real> middle = activation_values<Real>(
-      activation_, gated_ ? MatrixOf<Real>(h.leftCols(m)) : std::move(h),
-      threads_);
+  MatrixOf<Real> middle;
+  if (activation_ == Activation::max_min) {
+    const MatrixOf<Real> swapped = swapped_pairs(h);
+    middle = std::move(h);
+    swap_pairs(view(middle), view(swapped));
+  } else {
+    middle = activation_values<Real>(
+        activation_, gated_ ? MatrixOf<Real>(h.leftCols(m)) : std::move(h),
+        threads_);
+  }
   if (gated_) middle.array() *= h.rightCols(m).array();
   MatrixOf<Real> y = product(as_is(middle), as_is(out_), threads_);
   y.rowwise() += out_bias_.transpose();
@@ -82,12 +93,17 @@ MatrixOf<Real> Mlp<Real>::operator()(const MatrixOf<Real>& x) const {
 }
 
 // dy = (S ∘ dx W_in) W_out with the slopes S = act'(h), or, gated, the sum of
-// the two halves of S ∘ dx [W_gate W_up], S = [act'(g) ∘ u, act(g)]
+// the two halves of S ∘ dx [W_gate W_up], S = [act'(g) ∘ u, act(g)]; for
+// max-min the pairs of dx W_in that S marks are swapped
 template <class Real>
 class Mlp<Real>::Jacobian final : public LinearOperator<Real> {
  public:
   Jacobian(const Mlp& map, const MatrixOf<Real>& x) : map_(map) {
     MatrixOf<Real> h = map.expand(x);
+    if (map.activation_ == Activation::max_min) {
+      slopes_ = swapped_pairs(h);
+      return;
+    }
     if (!map.gated_) {
       slopes_ = activation_slopes(map.activation_, std::move(h), map.threads_);
       return;
@@ -110,7 +126,7 @@ class Mlp<Real>::Jacobian final : public LinearOperator<Real> {
     const Index n = slopes_.rows(), m = map_.out_.rows();
     MatrixOf<Real> d = product(as_is<Real>(unflatten(v, n, map_.in_.rows())),
                                as_is(map_.in_), map_.threads_);
-    d.array() *= slopes_.array();
+    by_slopes(d);
     if (map_.gated_) d = (d.leftCols(m) + d.rightCols(m)).eval();
     VectorOf<Real> dy(rows());
     product_into(as_is(d), as_is(map_.out_), unflatten(dy, n, map_.out_.cols()),
@@ -129,7 +145,7 @@ class Mlp<Real>::Jacobian final : public LinearOperator<Real> {
       g.conservativeResize(n, 2 * m);
       g.rightCols(m) = g.leftCols(m).eval();
     }
-    g.array() *= slopes_.array();
+    by_slopes(g);
     VectorOf<Real> gx(cols());
     product_into(as_is(g), transposed(map_.in_),
                  unflatten(gx, n, map_.in_.rows()), map_.threads_);
@@ -137,8 +153,15 @@ class Mlp<Real>::Jacobian final : public LinearOperator<Real> {
   }
 
  private:
+  void by_slopes(MatrixOf<Real>& d) const {
+    if (map_.activation_ == Activation::max_min)
+      swap_pairs(view(d), view(slopes_));
+    else
+      d.array() *= slopes_.array();
+  }
+
   const Mlp& map_;
-  MatrixOf<Real> slopes_;
+  MatrixOf<Real> slopes_;  // or which pairs are swapped
 };
 
 template <class Real>

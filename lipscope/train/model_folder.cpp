@@ -70,6 +70,11 @@ void write_description(const fs::path& folder,
     json["mlp_width"] = c.hidden;
     json["activation"] = name_of(c.activation);
     json["norm"] = name_of(c.norm);
+    json["position_heads"] = c.position_heads;
+    json["heads_apart"] = c.heads_apart;
+    json["positions"] = name_of(c.positions);
+    json["residual"] = name_of(c.join);
+    if (c.join == Join::convex) json["residual_share"] = c.join_share;
     if (c.contraction) json["contraction"] = *c.contraction;
   }
   json["context"] = c.context;
