@@ -14,6 +14,25 @@ MatrixOf<Real> swapped_pairs(const MatrixOf<Real>& x) {
 }
 
 template <class Real>
+void sort_pairs(View<Real> x, View<Real> swapped) {
+  const Index half = swapped.cols();
+  require(x.rows() == swapped.rows() && x.cols() == 2 * half,
+          "max-min: [{}x{}] for [{}x{}] pairs", x.rows(), x.cols(),
+          swapped.rows(), half);
+  for (Index i = 0; i < x.rows(); ++i) {
+    Real* first = x.data() + i * x.outerStride();
+    Real* second = first + half;
+    Real* swap = swapped.data() + i * swapped.outerStride();
+    for (Index j = 0; j < half; ++j) {
+      const Real a = first[j], b = second[j];
+      swap[j] = a < b ? 1 : 0;
+      first[j] = a < b ? b : a;
+      second[j] = a < b ? a : b;
+    }
+  }
+}
+
+template <class Real>
 void swap_pairs(View<Real> x, const ConstView<Real>& swapped) {
   const Index half = swapped.cols();
   require(x.rows() == swapped.rows() && x.cols() == 2 * half,
@@ -33,6 +52,8 @@ void swap_pairs(View<Real> x, const ConstView<Real>& swapped) {
 
 template MatrixOf<float> swapped_pairs(const MatrixOf<float>&);
 template MatrixOf<double> swapped_pairs(const MatrixOf<double>&);
+template void sort_pairs(View<float>, View<float>);
+template void sort_pairs(View<double>, View<double>);
 template void swap_pairs(View<float>, const ConstView<float>&);
 template void swap_pairs(View<double>, const ConstView<double>&);
 

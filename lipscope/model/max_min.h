@@ -13,6 +13,10 @@ namespace lipscope {
 template <class Real>
 MatrixOf<Real> swapped_pairs(const MatrixOf<Real>& x);
 
+/// x becomes its value, and `swapped` what swapped_pairs gives. One thread.
+template <class Real>
+void sort_pairs(View<Real> x, View<Real> swapped);
+
 /// The pairs of each row of x, swapped where `swapped` says so: the value, and
 /// as a swap is its own transpose, the tangent and the cotangent too. One
 /// thread.

@@ -18,18 +18,28 @@ AttentionLayer<Real>::AttentionLayer(Layout& layout, const std::string& name,
           "attention layer: {} does not learn here", name_of(shape.kind));
   require(!shape.contractive || tied(),
           "attention layer: only l2 has a bound to be divided by");
-  require(shape.heads >= 1 && d >= 1 && d % shape.heads == 0,
+  require(shape.heads >= 1 && d >= 1 &&
+              (shape.head_width > 0 || d % shape.heads == 0),
           "attention layer: width {} does not divide into {} heads", d,
           shape.heads);
-  if (tied()) {
-    in_ =
-        layout.add_matrix(name + ".q.weight", d, d, tied_query(d, shape.heads));
-    value_ = layout.add_matrix(name + ".v.weight", d, d,
-                               tied_value(d, shape.heads, shape.layers));
-  } else {
-    in_ = layout.add_matrix(name + ".qkv.weight", d, 3 * d);
+  require(!shape.contractive || shape.project,
+          "attention layer: contractive heads that stand side by side");
+  if (shape_.head_width == 0) shape_.head_width = d / shape.heads;
+  if (shape.rotary) {
+    rotary_ = Rotary{};
+    require_rotatable(*rotary_, head_width(), shape.kind);
   }
-  output_ = layout.add_matrix(name + ".o.weight", d, d);
+  const Index all = all_heads();
+  if (tied()) {
+    // the starts are those of as many heads as share the width
+    const Index sharing = d / head_width();
+    in_ = layout.add_matrix(name + ".q.weight", d, all, tied_query(d, sharing));
+    value_ = layout.add_matrix(name + ".v.weight", d, all,
+                               tied_value(d, sharing, shape.layers));
+  } else {
+    in_ = layout.add_matrix(name + ".qkv.weight", d, 3 * all);
+  }
+  if (shape.project) output_ = layout.add_matrix(name + ".o.weight", all, d);
 }
 
 template <class Real>
@@ -43,11 +53,13 @@ ConstL2Views<Real> AttentionLayer<Real>::l2_views(
 template <class Real>
 HeadFeatures<Real> AttentionLayer<Real>::features(Index sequence, Index h,
                                                   Index length) const {
-  const Index d = shape_.width, k = head_width();
+  const Index k = head_width();
   const auto part = [&](Index which) {
-    return projected_.block(sequence * length, which * d + h * k, length, k);
+    return projected_.block(sequence * length, which * all_heads() + h * k,
+                            length, k);
   };
   HeadFeatures<Real> raw{part(0), part(tied() ? 0 : 1), part(tied() ? 0 : 2)};
+  if (rotary_) Rope<Real>(length, k, *rotary_).rotate(raw);
   if (kind().query_over_root) raw.q /= std::sqrt(static_cast<Real>(k));
   const KindFeatures<Real>& how = kind().template features<Real>();
   return how.make ? how.make(raw, {}) : raw;
@@ -56,12 +68,12 @@ HeadFeatures<Real> AttentionLayer<Real>::features(Index sequence, Index h,
 template <class Real>
 const MatrixOf<Real>& AttentionLayer<Real>::forward(
     const VectorOf<Real>& weights, const MatrixOf<Real>& x, const Pass& pass) {
-  const Index n = x.rows(), d = shape_.width, k = head_width();
+  const Index n = x.rows(), k = head_width();
   x_ = &x;
   projected_.resize(n, in_.cols);
   multiply_rows(view(x), as_is(tensor(weights, in_)), view(projected_), pass);
 
-  mixed_.resize(n, d);
+  mixed_.resize(n, all_heads());
   heads_.resize(pass.sequences * shape_.heads);
   const Weighting causal{.mask = Mask::causal};
   parallel_for(pass.sequences * shape_.heads, pass.threads, [&](Index i) {
@@ -73,9 +85,10 @@ const MatrixOf<Real>& AttentionLayer<Real>::forward(
   });
 
   if (tied()) make_effective_output(weights);
+  if (!tied() && !shape_.project) return mixed_;
   const ConstView<Real> output =
       tied() ? view(std::as_const(effective_)) : tensor(weights, output_);
-  y_.resize(n, d);
+  y_.resize(n, output.cols());
   multiply_rows(view(std::as_const(mixed_)), as_is(output), view(y_), pass);
   return y_;
 }
@@ -84,28 +97,32 @@ template <class Real>
 const MatrixOf<Real>& AttentionLayer<Real>::backward(
     const VectorOf<Real>& weights, VectorOf<Real>& gradients,
     const MatrixOf<Real>& gy, const Pass& pass) {
-  const Index n = gy.rows(), d = shape_.width, k = head_width();
-  // y = mixed W_O:  gmixed = gy W_Oᵀ,  gW_O = mixedᵀ gy  (tied: U for W_O)
-  const ConstView<Real> output =
-      tied() ? view(std::as_const(effective_)) : tensor(weights, output_);
-  gmixed_.resize(n, d);
-  multiply_rows(view(gy), transposed(output), view(gmixed_), pass);
-  if (tied()) geffective_.resize(d, d);
-  product_into<Real>(transposed(view(std::as_const(mixed_))), as_is(view(gy)),
-                     tied() ? view(geffective_) : tensor(gradients, output_),
-                     pass.threads, pass.products);
+  const Index n = gy.rows(), k = head_width();
+  if (tied() || shape_.project) {
+    // y = mixed W_O:  gmixed = gy W_Oᵀ,  gW_O = mixedᵀ gy  (tied: U for W_O)
+    const ConstView<Real> output =
+        tied() ? view(std::as_const(effective_)) : tensor(weights, output_);
+    gmixed_.resize(n, all_heads());
+    multiply_rows(view(gy), transposed(output), view(gmixed_), pass);
+    if (tied()) geffective_.resize(effective_.rows(), effective_.cols());
+    product_into<Real>(transposed(view(std::as_const(mixed_))), as_is(view(gy)),
+                       tied() ? view(geffective_) : tensor(gradients, output_),
+                       pass.threads, pass.products);
+  } else {
+    gmixed_ = gy;
+  }
 
   // mixed_h = P_h v_h, head by head back to the projections
   gprojected_.resize(n, in_.cols);
   parallel_for(pass.sequences * shape_.heads, pass.threads, [&](Index i) {
     const Index row = i / shape_.heads * pass.length, h = i % shape_.heads;
     const auto place = [&](Index which) {
-      return Rectangle{row, which * d + h * k, pass.length, k};
+      return Rectangle{row, which * all_heads() + h * k, pass.length, k};
     };
     const ConstView<Real> gz = view(std::as_const(gmixed_), place(0));
     const TiledHead<Real>& head = *heads_[i];
     const KindFeatures<Real>& how = kind().template features<Real>();
-    if (!how.make) {  // they are the projections
+    if (!how.make && !rotary_) {  // they are the projections
       View<Real> gq = view(gprojected_, place(0));
       head.cotangent(
           gz, {gq, view(gprojected_, place(1)), view(gprojected_, place(2))});
@@ -117,8 +134,10 @@ const MatrixOf<Real>& AttentionLayer<Real>::backward(
                          MatrixOf<Real>(pass.length, at.k.cols()),
                          MatrixOf<Real>(pass.length, at.v.cols())};
     head.cotangent(gz, view(g));
-    HeadFeatures<Real> raw = how.cotangent({}, at, g, {});
+    HeadFeatures<Real> raw =
+        how.make ? how.cotangent({}, at, g, {}) : std::move(g);
     if (kind().query_over_root) raw.q /= std::sqrt(static_cast<Real>(k));
+    if (rotary_) Rope<Real>(pass.length, k, *rotary_).unrotate(raw);
     if (tied()) {  // q, k and v are all x W_Q
       view(gprojected_, place(0)) = raw.q + raw.k + raw.v;
     } else {
@@ -129,7 +148,7 @@ const MatrixOf<Real>& AttentionLayer<Real>::backward(
   });
 
   // projected = x W:  gx = gprojected Wᵀ,  gW = xᵀ gprojected
-  gx_.resize(n, d);
+  gx_.resize(n, shape_.width);
   multiply_rows(view(std::as_const(gprojected_)),
                 transposed(tensor(weights, in_)), view(gx_), pass);
   product_into<Real>(transposed(view(*x_)),
@@ -144,16 +163,19 @@ void AttentionLayer<Real>::make_effective_output(
     const VectorOf<Real>& weights) {
   const Index d = shape_.width, k = head_width();
   const ConstL2Views<Real> w = l2_views(weights);
-  inner_.resize(d, k);
-  effective_.resize(d, d);
+  inner_.resize(all_heads(), k);
+  effective_.setZero(all_heads(), shape_.project ? d : all_heads());
   for (Index h = 0; h < shape_.heads; ++h) {
     const Rectangle columns{0, h * k, d, k}, rows{h * k, 0, k, d};
     View<Real> inner = view(inner_, {h * k, 0, k, k});
     gemm<Real>(transposed(view(w.query, columns)),
                as_is(view(w.value, columns)), inner);
     inner /= std::sqrt(static_cast<Real>(k));
-    gemm<Real>(as_is(read_only(inner)), as_is(view(w.output, rows)),
-               view(effective_, rows));
+    if (shape_.project)
+      gemm<Real>(as_is(read_only(inner)), as_is(view(w.output, rows)),
+                 view(effective_, rows));
+    else
+      effective_.block(h * k, h * k, k, k) = inner;
   }
   divisor_ = divisor(weights);
   if (divisor_ != 1.0) effective_ /= static_cast<Real>(divisor_);
@@ -175,12 +197,16 @@ void AttentionLayer<Real>::effective_output_backward(
   MatrixOf<Real> ginner(k, k);
   for (Index h = 0; h < shape_.heads; ++h) {
     const Rectangle columns{0, h * k, d, k}, rows{h * k, 0, k, d};
-    const ConstView<Real> geffective = view(std::as_const(geffective_), rows);
-    // U_h = M_h W_O:  gW_O = M_hᵀ gU_h,  gM_h = gU_h W_Oᵀ
-    gemm<Real>(transposed(view(std::as_const(inner_), {h * k, 0, k, k})),
-               as_is(geffective), view(g.output, rows));
-    gemm<Real>(as_is(geffective), transposed(view(w.output, rows)),
-               view(ginner));
+    if (shape_.project) {
+      const ConstView<Real> geffective = view(std::as_const(geffective_), rows);
+      // U_h = M_h W_O:  gW_O = M_hᵀ gU_h,  gM_h = gU_h W_Oᵀ
+      gemm<Real>(transposed(view(std::as_const(inner_), {h * k, 0, k, k})),
+                 as_is(geffective), view(g.output, rows));
+      gemm<Real>(as_is(geffective), transposed(view(w.output, rows)),
+                 view(ginner));
+    } else {
+      ginner = geffective_.block(h * k, h * k, k, k);
+    }
     // M_h = W_Qᵀ W_V/√k:  gW_V = W_Q gM_h/√k,  gW_Q += W_V gM_hᵀ/√k
     ginner *= scale;
     gemm<Real>(as_is(view(w.query, columns)), as_is(ginner),
@@ -204,17 +230,18 @@ double AttentionLayer<Real>::divisor(const VectorOf<Real>& weights) const {
 template <class Real>
 AttentionWeights AttentionLayer<Real>::exported(
     const VectorOf<Real>& weights) const {
-  const Index d = shape_.width;
+  const Index all = all_heads();
   const Matrix in = tensor(weights, in_).template cast<double>();
-  AttentionWeights w{.query = in.leftCols(d), .heads = shape_.heads};
+  AttentionWeights w{.query = in.leftCols(all), .heads = shape_.heads};
   if (tied()) {
     w.value = tensor(weights, value_).template cast<double>();
   } else {
-    w.key = in.middleCols(d, d);
-    w.value = in.rightCols(d);
+    w.key = in.middleCols(all, all);
+    w.value = in.rightCols(all);
   }
-  w.output =
-      tensor(weights, output_).template cast<double>() / divisor(weights);
+  if (shape_.project)
+    w.output =
+        tensor(weights, output_).template cast<double>() / divisor(weights);
   return w;
 }
 

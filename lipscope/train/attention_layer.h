@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lipscope/attention/kinds.h"
+#include "lipscope/attention/rope.h"
 #include "lipscope/attention/tiled_head.h"
 #include "lipscope/model/contraction.h"
 #include "lipscope/train/layout.h"
@@ -17,8 +18,11 @@ struct AttentionShape {
   bool contractive = false;  ///< l2 only: divided by its Lip_inf bound,
   double contraction = 1.0;  ///< and multiplied with this
   Index width = 0, heads = 1;
-  Index context = 1;  ///< the n of that bound
-  Index layers = 1;   ///< of the model, see tied_value
+  Index head_width = 0;  ///< 0: the heads share the width
+  bool project = true;   ///< through W_O; else the heads stand side by side
+  bool rotary = false;   ///< dot only: queries and keys are rotated
+  Index context = 1;     ///< the n of that bound
+  Index layers = 1;      ///< of the model, see tied_value
 };
 
 /// Causal multi-head attention without biases, on the heads of attention/:
@@ -26,6 +30,7 @@ struct AttentionShape {
 ///   dot, l2_untied  y = [P_1 v_1, …, P_H v_H] W_O,  [q k v] = x W_qkv
 ///   l2              y = Σ_h P_h x A_h W_V,h W_O,h = [P_1 q_1, …] U,
 ///                   q = x W_Q,  U_h = M_h W_O,h,  M_h = W_Q,hᵀ W_V,h/√k
+///                   (side by side: M_h in place of U_h)
 ///   contractive     the same with cU/c(W) in place of U, c the contraction
 ///                   and c(W) as in model/contraction.h
 ///
@@ -60,7 +65,8 @@ class AttentionLayer {
  private:
   const AttentionKind& kind() const { return kind_of(shape_.kind); }
   bool tied() const { return kind().tied; }
-  Index head_width() const { return shape_.width / shape_.heads; }
+  Index head_width() const { return shape_.head_width; }
+  Index all_heads() const { return shape_.heads * shape_.head_width; }
   ConstL2Views<Real> l2_views(const VectorOf<Real>& weights) const;
   HeadFeatures<Real> features(Index sequence, Index h, Index length) const;
   void make_effective_output(const VectorOf<Real>& weights);
@@ -68,12 +74,13 @@ class AttentionLayer {
                                  VectorOf<Real>& gradients);
 
   AttentionShape shape_;
-  Slot in_;      // W_qkv [d×3d], or W_Q [d×d]
-  Slot value_;   // W_V [d×d], if tied
-  Slot output_;  // W_O [d×d]
+  Slot in_;      // W_qkv [d×3Hk], or W_Q [d×Hk]
+  Slot value_;   // W_V [d×Hk], if tied
+  Slot output_;  // W_O [Hk×d], if there is one
+  std::optional<Rotary> rotary_;
 
   const MatrixOf<Real>* x_ = nullptr;
-  MatrixOf<Real> projected_;                           // [N×3d], or [N×d]
+  MatrixOf<Real> projected_;                           // [N×3Hk], or [N×Hk]
   std::vector<std::optional<TiledHead<Real>>> heads_;  // of each sequence
   MatrixOf<Real> mixed_;                               // P_h v_h, or P_h q_h
   MatrixOf<Real> y_;

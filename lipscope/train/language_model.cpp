@@ -11,17 +11,29 @@ namespace {
 constexpr std::uint64_t after_embedding = ~std::uint64_t{0};
 
 TransformerBlockShape block_shape(const LanguageModelConfig& c) {
-  return {.attention = {.kind = attention_kind(c.mixer),
-                        .contractive = c.mixer == Mixer::contractive_l2,
-                        .contraction = c.contraction.value_or(1.0),
-                        .width = c.width,
-                        .heads = c.heads,
-                        .context = c.context,
-                        .layers = c.layers},
-          .hidden = c.hidden,
-          .activation = c.activation,
-          .norm = c.norm,
-          .contraction = c.contraction};
+  return {
+      .mixing = {.attention = {.kind = compares(c.mixer)
+                                           ? attention_kind(c.mixer)
+                                           : Kind::dot,
+                               .contractive = c.mixer == Mixer::contractive_l2,
+                               .contraction = c.contraction.value_or(1.0),
+                               .width = c.width,
+                               .heads = c.heads - c.position_heads,
+                               .rotary = c.positions == Positions::rotary,
+                               .context = c.context,
+                               .layers = c.layers},
+                 .position_heads = c.position_heads,
+                 .apart = c.heads_apart},
+      .hidden = c.hidden,
+      .activation = c.activation,
+      .norm = c.norm,
+      .join = c.join,
+      .join_share = c.join_share,
+      .contraction = c.contraction};
+}
+
+bool has_position_table(const LanguageModelConfig& c) {
+  return c.mixer != Mixer::lstm && c.positions == Positions::table;
 }
 
 const LanguageModelConfig& sound(const LanguageModelConfig& config) {
@@ -35,8 +47,7 @@ template <class Real>
 LanguageModel<Real>::LanguageModel(const LanguageModelConfig& config)
     : config_(sound(config)),
       embedding_(layout_, config.characters,
-                 config.mixer == Mixer::lstm ? 0 : config.context,
-                 config.width),
+                 has_position_table(config) ? config.context : 0, config.width),
       head_([&]() -> LinearLayer<Real> {
         const bool lstm = config.mixer == Mixer::lstm;
         for (Index i = 0; i < config.layers; ++i) {
@@ -48,7 +59,8 @@ LanguageModel<Real>::LanguageModel(const LanguageModelConfig& config)
         }
         if (!lstm && config.norm == NormPlace::pre)
           last_norm_.emplace(layout_, "ln_f", config.width);
-        return {layout_, "lm_head", config.width, config.characters, false};
+        return {layout_, "lm_head", config.width, config.characters,
+                config.head_bias};
       }()),
       x_(lstms_.size() + 1) {}
 
@@ -117,11 +129,10 @@ void LanguageModel<Real>::backward(const VectorOf<Real>& weights,
 }
 
 template <class Real>
-std::vector<const AttentionLayer<Real>*> LanguageModel<Real>::attention()
-    const {
-  std::vector<const AttentionLayer<Real>*> layers;
+std::vector<const MixingLayer<Real>*> LanguageModel<Real>::mixing() const {
+  std::vector<const MixingLayer<Real>*> layers;
   for (const TransformerBlock<Real>& block : blocks_)
-    layers.push_back(&block.attention());
+    layers.push_back(&block.mixing());
   return layers;
 }
 

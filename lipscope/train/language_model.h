@@ -14,8 +14,9 @@ namespace lipscope {
 
 /// The model: what it learns is not in it but in a buffer of its layout.
 ///
-///   transformer  embedding of characters and positions → blocks → (pre: a last
-///                norm) → x W_head
+///   transformer  embedding of characters (and positions) → blocks → (pre: a
+///   last
+///                norm) → x W_head (+ b)
 ///   lstm         embedding of characters → LSTM layers → h W_head
 ///
 /// Dropout stands after the embedding and on every residual branch (LSTM: on
@@ -47,8 +48,8 @@ class LanguageModel {
                 std::span<const int> characters, std::span<const int> targets,
                 const Pass& pass);
 
-  /// The attention of each layer, with its last input; empty for an LSTM.
-  std::vector<const AttentionLayer<Real>*> attention() const;
+  /// What mixes in each layer, with its last input; empty for an LSTM.
+  std::vector<const MixingLayer<Real>*> mixing() const;
 
  private:
   LanguageModelConfig config_;

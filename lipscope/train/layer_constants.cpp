@@ -2,10 +2,35 @@
 
 #include "lipscope/attention/common_mode.h"
 #include "lipscope/attention/multi_head.h"
+#include "lipscope/operators/compose.h"
 #include "lipscope/theory/bounds.h"
 #include "lipscope/theory/norms.h"
 
 namespace lipscope {
+namespace {
+
+// what mixes in a layer, as a map of one sequence
+template <class Real>
+MapPtr<Real> mixing_map(const MixingLayer<float>& layer,
+                        const VectorOf<float>& weights, int threads) {
+  MapPtr<Real> map;
+  const MixingShape& shape = layer.shape();
+  if (layer.attention() != nullptr) {
+    AttentionOptions how{
+        .kind = shape.attention.kind, .mask = Mask::causal, .threads = threads};
+    if (shape.attention.rotary) how.rope = Rotary{};
+    map = std::make_unique<MultiHeadAttention<Real>>(layer.exported(weights),
+                                                     std::move(how));
+  }
+  const auto heads = layer.exported_position_heads(weights);
+  if (!heads) return map;
+  MapPtr<Real> positions =
+      std::make_unique<PositionHeadsMap<Real>>(*heads, 1, threads);
+  return map ? sum<Real>(std::move(map), std::move(positions))
+             : std::move(positions);
+}
+
+}  // namespace
 
 std::vector<LayerConstant> layer_constants(LanguageModel<float>& model,
                                            const VectorOf<float>& weights,
@@ -14,25 +39,29 @@ std::vector<LayerConstant> layer_constants(LanguageModel<float>& model,
   const auto n = static_cast<Index>(characters.size());
   model.forward(weights, characters, {.length = n, .threads = options.threads});
   std::vector<LayerConstant> found;
-  for (const AttentionLayer<float>* layer : model.attention()) {
-    const Kind kind = layer->shape().kind;
-    const AttentionWeights exported = layer->exported(weights);
-    const AttentionOptions how{
-        .kind = kind, .mask = Mask::causal, .threads = options.threads};
+  for (const MixingLayer<float>* layer : model.mixing()) {
     const Matrix x = layer->input().cast<double>();
     LayerConstant c{.layer = static_cast<Index>(found.size()),
                     .n = n,
                     .radius = longest_row(x)};
-    const MultiHeadAttention<float> search(exported, how);
+    const MapPtr<float> search =
+        mixing_map<float>(*layer, weights, options.threads);
+    const MapPtr<double> witness =
+        mixing_map<double>(*layer, weights, options.threads);
     MeasureOptions with_start = options;
-    with_start.common_shift = common_shift_of(search);
-    c.measured = measure_norm(search, MultiHeadAttention<double>(exported, how),
-                              x, with_start);
-    c.above = best_bound(
-        bounds(
-            exported,
-            {.kind = kind, .mask = Mask::causal, .n = n, .radius = c.radius}),
-        Norm::two);
+    const bool plain = layer->shape().position_heads == 0;
+    if (plain)
+      with_start.common_shift = common_shift_of(
+          dynamic_cast<const MultiHeadAttention<float>&>(*search));
+    c.measured = measure_norm(*search, *witness, x, with_start);
+    if (plain)
+      c.above = best_bound(bounds(layer->exported(weights),
+                                  {.kind = layer->shape().attention.kind,
+                                   .mask = Mask::causal,
+                                   .n = n,
+                                   .radius = c.radius,
+                                   .rope = layer->shape().attention.rotary}),
+                           Norm::two);
     found.push_back(std::move(c));
   }
   return found;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "lipscope/core/gemm.h"
+#include "lipscope/model/max_min.h"
 
 namespace lipscope {
 
@@ -40,17 +41,19 @@ const MatrixOf<Real>& MlpLayer<Real>::forward(const VectorOf<Real>& weights,
   const RightFactor<Real> down(as_is(this->down(weights)), pass.products);
   x_ = &x;
   a_.resize(n, hidden);
-  slope_.resize(n, hidden);
+  slope_.resize(n, activation_ == Activation::max_min ? hidden / 2 : hidden);
   y_.resize(n, down_.weight().cols);
   for_row_pieces(n, pass.threads, [&](Index begin, Index count) {
     View<Real> a = view(a_, {begin, 0, count, hidden});
     View<Real> y = view(y_, {begin, 0, count, y_.cols()});
     gemm<Real>(as_is(view(x, {begin, 0, count, x.cols()})), up, a);
     a.rowwise() += tensor(weights, up_.bias()).row(0);
-    // a and its derivative come from the same exponentials
-    activate_with_slopes<Real>(
-        activation_, {a.data(), static_cast<std::size_t>(a.size())},
-        {slope_.data() + begin * hidden, static_cast<std::size_t>(a.size())});
+    if (activation_ == Activation::max_min)
+      sort_pairs(a, view(slope_, {begin, 0, count, slope_.cols()}));
+    else  // a and its derivative come from the same exponentials
+      activate_with_slopes<Real>(
+          activation_, {a.data(), static_cast<std::size_t>(a.size())},
+          {slope_.data() + begin * hidden, static_cast<std::size_t>(a.size())});
     gemm<Real>(as_is(read_only(a)), down, y);
     y.rowwise() += tensor(weights, down_.bias()).row(0);
   });
@@ -72,8 +75,12 @@ const MatrixOf<Real>& MlpLayer<Real>::backward(const VectorOf<Real>& weights,
     View<Real> gh = view(gh_, {begin, 0, count, hidden});
     // y = a W_down + b:  ga = gy W_downᵀ
     gemm<Real>(as_is(view(gy, {begin, 0, count, gy.cols()})), down, gh);
-    // a = act(h):  gh = ga ∘ act'(h)
-    gh.array() *= slope_.middleRows(begin, count).array();
+    // a = act(h):  gh = ga ∘ act'(h), or ga with its pairs swapped
+    if (activation_ == Activation::max_min)
+      swap_pairs(gh,
+                 view(std::as_const(slope_), {begin, 0, count, slope_.cols()}));
+    else
+      gh.array() *= slope_.middleRows(begin, count).array();
     // h = x W_up + b:  gx = gh W_upᵀ
     gemm<Real>(as_is(read_only(gh)), up,
                view(gx_, {begin, 0, count, gx_.cols()}));

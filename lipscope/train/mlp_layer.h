@@ -38,7 +38,8 @@ class MlpLayer {
   double scale_ = 1.0;          // s
   MatrixOf<Real> scaled_down_;  // s W_down, if there is a contraction
   const MatrixOf<Real>* x_ = nullptr;
-  MatrixOf<Real> a_, slope_, y_, gh_, gx_;
+  MatrixOf<Real> a_, y_, gh_, gx_;
+  MatrixOf<Real> slope_;  // act', or which pairs are swapped
 };
 
 }  // namespace lipscope

@@ -75,6 +75,7 @@ void write_description(const fs::path& folder,
     json["positions"] = name_of(c.positions);
     json["residual"] = name_of(c.join);
     if (c.join == Join::convex) json["residual_share"] = c.join_share;
+    json["head_bias"] = c.head_bias;
     if (c.contraction) json["contraction"] = *c.contraction;
   }
   json["context"] = c.context;

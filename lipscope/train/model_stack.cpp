@@ -42,17 +42,24 @@ Stack stack_of(const LanguageModel<Real>& model,
   require(c.mixer != Mixer::lstm, "stack_of: an LSTM is no stack of attention");
   const Reader<Real> read(model.layout(), weights);
   Stack stack{.context = c.context, .head = read.matrix("lm_head.weight")};
-  for (const AttentionLayer<Real>* attention : model.attention()) {
+  for (const MixingLayer<Real>* mixing : model.mixing()) {
     const std::string name = fmt::format("h.{}.", stack.layers.size());
-    LayerWeights layer{.attention = attention->exported(weights),
-                       .mlp = {.up = read.matrix(name + "mlp.up.weight"),
-                               .down = read.matrix(name + "mlp.down.weight"),
-                               .up_bias = read.row(name + "mlp.up.bias"),
-                               .down_bias = read.row(name + "mlp.down.bias"),
-                               .activation = c.activation},
-                       .norm = c.norm,
-                       .mask = Mask::causal,
-                       .kind = attention->shape().kind};
+    LayerWeights layer{
+        .attention = mixing->exported(weights),
+        .position_heads = mixing->exported_position_heads(weights),
+        .mlp = {.up = read.matrix(name + "mlp.up.weight"),
+                .down = read.matrix(name + "mlp.down.weight"),
+                .up_bias = read.row(name + "mlp.up.bias"),
+                .down_bias = read.row(name + "mlp.down.bias"),
+                .activation = c.activation},
+        .norm = c.norm,
+        .residual_scale = c.join == Join::convex ? c.join_share : 1.0,
+        .carry = c.join == Join::add    ? 1.0
+                 : c.join == Join::none ? 0.0
+                                        : 1.0 - c.join_share,
+        .mask = Mask::causal,
+        .kind = mixing->shape().attention.kind};
+    if (c.positions == Positions::rotary) layer.rope = Rotary{};
     if (c.contraction) {
       const MlpWeights& mlp = layer.mlp;
       layer.mlp.down *=

@@ -22,7 +22,7 @@ std::string shape_of(const LanguageModelConfig& c) {
 double learnt_numbers(const LanguageModelConfig& c) {
   const double d = real(c.width);
   const bool lstm = c.mixer == Mixer::lstm;
-  const bool tied = !lstm && kind_of(attention_kind(c.mixer)).tied;
+  const bool tied = compares(c.mixer) && kind_of(attention_kind(c.mixer)).tied;
   // the LSTM: four gates, each from the input and from the state
   const double layer =
       lstm ? 8 * d * d : (tied ? 3 : 4) * d * d + 2 * d * real(c.hidden);

@@ -4,30 +4,36 @@ namespace lipscope {
 
 template <class Real>
 Residual<Real>::Residual(Layout& layout, const std::string& norm_name,
-                         Index width, NormPlace place)
-    : place_(place) {
-  if (place != NormPlace::none) norm_.emplace(layout, norm_name, width);
+                         const TransformerBlockShape& shape)
+    : carry_(shape.join == Join::add ? 1
+             : shape.join == Join::none
+                 ? 0
+                 : static_cast<Real>(1 - shape.join_share)),
+      share_(shape.join == Join::convex ? static_cast<Real>(shape.join_share)
+                                        : 1),
+      place_(shape.norm) {
+  if (place_ != NormPlace::none)
+    norm_.emplace(layout, norm_name, shape.mixing.attention.width);
 }
 
 template <class Real>
 TransformerBlock<Real>::TransformerBlock(Layout& layout,
                                          const std::string& name,
                                          const TransformerBlockShape& shape)
-    : attention_(layout, name + ".attn", shape.attention),
-      around_attention_(layout, name + ".ln_1", shape.attention.width,
-                        shape.norm),
-      mlp_(layout, name + ".mlp", shape.attention.width, shape.hidden,
+    : mixing_(layout, name + ".attn", shape.mixing),
+      around_mixing_(layout, name + ".ln_1", shape),
+      mlp_(layout, name + ".mlp", shape.mixing.attention.width, shape.hidden,
            shape.activation, shape.contraction),
-      around_mlp_(layout, name + ".ln_2", shape.attention.width, shape.norm) {}
+      around_mlp_(layout, name + ".ln_2", shape) {}
 
 template <class Real>
 const MatrixOf<Real>& TransformerBlock<Real>::forward(
     const VectorOf<Real>& weights, const MatrixOf<Real>& x, Index number,
     const Pass& pass) {
-  const MatrixOf<Real>& middle = around_attention_.forward(
+  const MatrixOf<Real>& middle = around_mixing_.forward(
       weights, x, 2 * number, pass,
       [&](const MatrixOf<Real>& read) -> const MatrixOf<Real>& {
-        return attention_.forward(weights, read, pass);
+        return mixing_.forward(weights, read, pass);
       });
   return around_mlp_.forward(
       weights, middle, 2 * number + 1, pass,
@@ -45,10 +51,10 @@ void TransformerBlock<Real>::backward(const VectorOf<Real>& weights,
                        [&](const MatrixOf<Real>& gy) -> const MatrixOf<Real>& {
                          return mlp_.backward(weights, gradients, gy, pass);
                        });
-  around_attention_.backward(
+  around_mixing_.backward(
       weights, gradients, g, 2 * number, pass,
       [&](const MatrixOf<Real>& gy) -> const MatrixOf<Real>& {
-        return attention_.backward(weights, gradients, gy, pass);
+        return mixing_.backward(weights, gradients, gy, pass);
       });
 }
 

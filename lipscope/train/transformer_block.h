@@ -4,18 +4,20 @@
 #include <string>
 
 #include "lipscope/model/language_model_config.h"
-#include "lipscope/train/attention_layer.h"
 #include "lipscope/train/dropout.h"
+#include "lipscope/train/mixing_layer.h"
 #include "lipscope/train/mlp_layer.h"
 #include "lipscope/train/norm_layer.h"
 
 namespace lipscope {
 
 struct TransformerBlockShape {
-  AttentionShape attention;
+  MixingShape mixing;
   Index hidden = 0;  ///< width of the MLP inside
   Activation activation = Activation::gelu;
   NormPlace norm = NormPlace::post;
+  Join join = Join::add;
+  double join_share = 1.0;                 ///< of Join::convex
   std::optional<double> contraction = {};  ///< of the MLP, see MlpLayer
 };
 
@@ -27,13 +29,17 @@ void add_rows(MatrixOf<Real>& x, const MatrixOf<Real>& y, int threads) {
   });
 }
 
-/// f with its residual, its dropout and its norm; f is an AttentionLayer or an
-/// MlpLayer, called by the functions that forward and backward are given.
+/// f with what it is joined with, its dropout and its norm; f is a MixingLayer
+/// or an MlpLayer, called by the functions that forward and backward are given.
+///
+///   carry·x + share·dropout(f(read))
+///
+/// where `read` is x, or in a pre-norm model its norm.
 template <class Real>
 class Residual {
  public:
-  Residual(Layout& layout, const std::string& norm_name, Index width,
-           NormPlace place);
+  Residual(Layout& layout, const std::string& norm_name,
+           const TransformerBlockShape& shape);
 
   template <class F>
   const MatrixOf<Real>& forward(const VectorOf<Real>& weights,
@@ -42,18 +48,18 @@ class Residual {
     const MatrixOf<Real>& read =
         place_ == NormPlace::pre ? norm_->forward(weights, x, pass.threads) : x;
     const MatrixOf<Real>& y = f(read);
-    sum_.resize(x.rows(), x.cols());
+    sum_.resize(y.rows(), y.cols());
     const bool drops = pass.dropout > 0;
     for_row_pieces(x.rows(), pass.threads, [&](Index begin, Index count) {
-      if (drops)
-        sum_.middleRows(begin, count) = y.middleRows(begin, count);
-      else
-        sum_.middleRows(begin, count) =
-            y.middleRows(begin, count) + x.middleRows(begin, count);
+      auto sum = sum_.middleRows(begin, count);
+      sum = y.middleRows(begin, count);
+      if (!drops) join(sum, x.middleRows(begin, count));
     });
     if (drops) {
       dropout(sum_, place, pass);
-      add_rows(sum_, x, pass.threads);
+      for_row_pieces(x.rows(), pass.threads, [&](Index begin, Index count) {
+        join(sum_.middleRows(begin, count), x.middleRows(begin, count));
+      });
     }
     return place_ == NormPlace::post
                ? norm_->forward(weights, sum_, pass.threads)
@@ -67,13 +73,20 @@ class Residual {
                 const F& f) {
     if (place_ == NormPlace::post)
       norm_->backward(weights, gradients, g, pass.threads);
-    // sum = x + dropout(f(read)):  gx = gsum + gread, through the norm if pre
-    const bool drops = pass.dropout > 0;
-    if (drops) {
+    // sum = carry·x + share·dropout(f(read)):  gx = carry·gsum + gread, through
+    // the norm if pre
+    const bool changed = pass.dropout > 0 || share_ != 1;
+    if (changed) {
       gf_ = g;
+      if (share_ != 1) gf_ *= share_;
       dropout(gf_, place, pass);
     }
-    const MatrixOf<Real>& gread = f(drops ? gf_ : g);
+    const MatrixOf<Real>& gread = f(changed ? gf_ : g);
+    if (carry_ == 0) {
+      g = gread;
+      return;
+    }
+    if (carry_ != 1) g *= carry_;
     if (place_ == NormPlace::pre) {
       gf_ = gread;
       norm_->backward(weights, gradients, gf_, pass.threads);
@@ -82,12 +95,24 @@ class Residual {
   }
 
  private:
+  // sum ← carry·x + share·sum
+  template <class Sum, class Rows>
+  void join(Sum&& sum, const Rows& x) const {
+    if (share_ != 1) sum *= share_;
+    if (carry_ == 1)
+      sum += x;
+    else if (carry_ != 0)
+      sum += carry_ * x;
+  }
+
+  Real carry_, share_;
   NormPlace place_;
   std::optional<NormLayer<Real>> norm_;
   MatrixOf<Real> sum_, gf_;
 };
 
-/// A transformer block: residual attention and a residual MLP, with norms.
+/// A transformer block: attention and an MLP, each joined with what it reads,
+/// with norms.
 template <class Real>
 class TransformerBlock {
  public:
@@ -103,11 +128,11 @@ class TransformerBlock {
   void backward(const VectorOf<Real>& weights, VectorOf<Real>& gradients,
                 MatrixOf<Real>& g, Index number, const Pass& pass);
 
-  const AttentionLayer<Real>& attention() const { return attention_; }
+  const MixingLayer<Real>& mixing() const { return mixing_; }
 
  private:
-  AttentionLayer<Real> attention_;
-  Residual<Real> around_attention_;
+  MixingLayer<Real> mixing_;
+  Residual<Real> around_mixing_;
   MlpLayer<Real> mlp_;
   Residual<Real> around_mlp_;
 };

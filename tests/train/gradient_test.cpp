@@ -84,6 +84,14 @@ TEST(Gradients, AreThoseOfRelu) {
   expect_gradients(config);
 }
 
+TEST(Gradients, AreThoseOfHeadsThatStandApart) {
+  for (const Mixer mixer :
+       {Mixer::position, Mixer::dot, Mixer::l2, Mixer::l2_untied})
+    for (const Join join : all_joins)
+      expect_gradients(little_apart(mixer, join));
+  expect_gradients(little_apart(Mixer::dot, Join::convex), 0.3);
+}
+
 TEST(Dropout, ZeroesItsShareAndKeepsTheMean) {
   MatrixOf<double> x = MatrixOf<double>::Ones(700, 100);
   dropout(x, 0, {.dropout = 0.25, .noise = Rng(1)});
@@ -106,7 +114,8 @@ TEST(AttentionLayer, IsTheMapOfItsWeights) {
     LanguageModel<double> model(little(mixer, NormPlace::none));
     const Vector weights = weights_of(model);
     Layout layout;
-    AttentionLayer<double> layer(layout, "a", model.attention()[1]->shape());
+    AttentionLayer<double> layer(layout, "a",
+                                 model.mixing()[1]->attention()->shape());
     const Vector own = 0.5 * random_direction(layout.size(), Rng(6)) *
                        std::sqrt(static_cast<double>(layout.size()));
     const Matrix x = gaussian(10, 6, Rng(7));
@@ -116,6 +125,31 @@ TEST(AttentionLayer, IsTheMapOfItsWeights) {
         layer.exported(own),
         {.kind = layer.shape().kind, .mask = Mask::causal, .sequences = 2});
     const Matrix expected = map(x);
+    EXPECT_LT((y - expected).norm(), 1e-13 * expected.norm()) << name_of(mixer);
+    EXPECT_GT(expected.norm(), 1e-3);
+  }
+}
+
+// what mixes is the sum of the two maps that it is exported as
+TEST(MixingLayer, IsTheSumOfTheMapsOfItsWeights) {
+  for (const Mixer mixer : {Mixer::position, Mixer::dot, Mixer::l2}) {
+    LanguageModel<double> model(little_apart(mixer, Join::none));
+    Layout layout;
+    MixingLayer<double> layer(layout, "a", model.mixing()[1]->shape());
+    const Vector own = 0.5 * random_direction(layout.size(), Rng(6)) *
+                       std::sqrt(static_cast<double>(layout.size()));
+    const Matrix x = gaussian(10, 6, Rng(7));
+    const Matrix y = layer.forward(own, x, {.sequences = 2, .length = 5});
+
+    Matrix expected =
+        PositionHeadsMap<double>(*layer.exported_position_heads(own), 2)(x);
+    if (mixer != Mixer::position) {
+      AttentionOptions how{.kind = layer.shape().attention.kind,
+                           .mask = Mask::causal,
+                           .sequences = 2};
+      if (mixer == Mixer::dot) how.rope = Rotary{};
+      expected += MultiHeadAttention<double>(layer.exported(own), how)(x);
+    }
     EXPECT_LT((y - expected).norm(), 1e-13 * expected.norm()) << name_of(mixer);
     EXPECT_GT(expected.norm(), 1e-3);
   }

@@ -68,8 +68,8 @@ TEST(TrainedModel, RunsAsItLearnt) {
     const Model model = load_model(t.folder.path());
     const HiddenStates<double> states =
         ForwardPass<double>(model, {.sequences = 2, .threads = 1})(ids);
-    for (std::size_t l = 0; l < learnt.attention().size(); ++l)
-      EXPECT_LT(relative(states.attention[l], learnt.attention()[l]->input()),
+    for (std::size_t l = 0; l < learnt.mixing().size(); ++l)
+      EXPECT_LT(relative(states.attention[l], learnt.mixing()[l]->input()),
                 1e-12)
           << name(config) << " layer " << l;
     EXPECT_LT(relative(logits(model, states.last, 1), exact), 1e-12)
@@ -150,11 +150,11 @@ TEST(TrainedModel, IsDividedByTheBoundForItsContext) {
   LanguageModel<double> learnt(t.config);
   learnt.forward(t.weights.cast<double>(), {{0, 1}}, {.length = 2});
   const AttentionWeights exact =
-      learnt.attention()[0]->exported(t.weights.cast<double>());
+      learnt.mixing()[0]->exported(t.weights.cast<double>());
   const AttentionWeights read =
       load_layer(load_model(t.folder.path()), 0, MapName::attn).attention;
   EXPECT_LT(relative(read.output, exact.output), 1e-14);
-  EXPECT_GT(learnt.attention()[0]->divisor(t.weights.cast<double>()), 2.0);
+  EXPECT_GT(learnt.mixing()[0]->attention()->divisor(t.weights.cast<double>()), 2.0);
 }
 
 TEST(TrainedModel, ReadsCharacters) {
