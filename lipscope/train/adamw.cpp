@@ -10,7 +10,8 @@ namespace lipscope {
 
 void adamw_step(const Layout& layout, VectorOf<float>& weights,
                 const VectorOf<float>& gradients, AdamMoments& moments, Index t,
-                double rate, double scale, const AdamWOptions& o) {
+                double rate, double scale, const AdamWOptions& o,
+                const TensorChoice& which) {
   require(weights.size() == layout.size() &&
               gradients.size() == layout.size() &&
               moments.first.size() == layout.size() &&
@@ -23,9 +24,11 @@ void adamw_step(const Layout& layout, VectorOf<float>& weights,
   const float epsilon = static_cast<float>(o.epsilon);
   const float first = static_cast<float>(rate / (1 - std::pow(o.beta1, t)));
   const float second = static_cast<float>(1 / (1 - std::pow(o.beta2, t)));
-  for (const auto& [name, slot, initial, matrix] : layout.tensors()) {
+  for (const Layout::Tensor& tensor : layout.tensors()) {
+    if (which && !which(tensor)) continue;
+    const Slot slot = tensor.slot;
     const float keep =
-        static_cast<float>(matrix ? 1 - rate * o.weight_decay : 1.0);
+        static_cast<float>(tensor.matrix ? 1 - rate * o.weight_decay : 1.0);
     constexpr Index piece = 4096;  // stays in cache
     parallel_for((slot.size() + piece - 1) / piece, o.threads, [&](Index i) {
       const Index at = slot.offset + i * piece;
@@ -64,13 +67,6 @@ double layer_gradient_norm(const Layout& layout,
       squares +=
           std::pow(gradient_norm(gradients, t.slot.offset, t.slot.size()), 2);
   return std::sqrt(squares);
-}
-
-double Schedule::at(Index t) const {
-  const double steps = static_cast<double>(t);
-  const double risen = static_cast<double>(std::max<Index>(1, warmup));
-  if (steps < risen) return rate * steps / risen;
-  return after == After::fixed ? rate : rate * std::sqrt(risen / steps);
 }
 
 }  // namespace lipscope

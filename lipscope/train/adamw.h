@@ -15,9 +15,12 @@ struct AdamMoments {
 ///
 ///   m ← β₁m + (1 − β₁)g,   v ← β₂v + (1 − β₂)g²,
 ///   w ← w − rate (m̂/(√v̂ + ε) + λw),   m̂ = m/(1 − β₁ᵗ), v̂ = v/(1 − β₂ᵗ)
+///
+/// of all tensors, or of those that are chosen.
 void adamw_step(const Layout& layout, VectorOf<float>& weights,
                 const VectorOf<float>& gradients, AdamMoments& moments, Index t,
-                double rate, double scale, const AdamWOptions& options);
+                double rate, double scale, const AdamWOptions& options,
+                const TensorChoice& which = {});
 
 /// |g|₂ of a part of a buffer, in double.
 double gradient_norm(const VectorOf<float>& gradients, Index begin, Index size,

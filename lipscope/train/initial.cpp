@@ -1,5 +1,6 @@
 #include "lipscope/train/initial.h"
 
+#include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
 
@@ -50,6 +51,21 @@ struct Shape {
 bool reads_place(Index feature, Index k) { return feature < k / 2; }
 
 }  // namespace
+
+Initial zeros() { return {}; }
+
+Initial orthogonal(double gain) {
+  return {.form = Initial::Form::orthogonal, .gain = gain};
+}
+
+Matrix orthonormal(Index rows, Index cols, Rng rng) {
+  if (rows < cols) return orthonormal(cols, rows, rng).transpose();
+  const Eigen::HouseholderQR<Matrix> qr(gaussian(rows, cols, rng));
+  Matrix q = qr.householderQ() * Matrix::Identity(rows, cols);
+  for (Index j = 0; j < cols; ++j)
+    if (qr.matrixQR()(j, j) < 0) q.col(j) = -q.col(j);
+  return q;
+}
 
 Index place_coordinates(Index width) { return width / 8 * 2; }
 

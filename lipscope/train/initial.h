@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "lipscope/core/matrix.h"
+#include "lipscope/core/rng.h"
 
 /// How tensors begin.
 ///
@@ -22,9 +23,28 @@ namespace lipscope {
 using Entry = std::function<double(Index row, Index col, double normal)>;
 
 struct Initial {
+  enum class Form {
+    entries,    ///< each number by itself
+    orthogonal  ///< a matrix, each block by itself: gain · orthonormal()
+  };
+
   double mean = 0.0, deviation = 0.0;  ///< of normal numbers, or
   Entry entry = {};                    ///< each by itself
+  Form form = Form::entries;
+  double gain = 1.0;  ///< all singular values of an orthogonal start
 };
+
+/// A matrix of zeros: what it makes adds nothing at first.
+Initial zeros();
+
+/// A matrix whose singular values are all `gain`.
+Initial orthogonal(double gain = 1.0);
+
+/// A matrix with orthonormal columns, or with orthonormal rows where it has
+/// more columns than rows, uniform among all of those [Stewart80]: Q of a
+/// normal matrix G = QR with positive numbers on the diagonal of R. In f64, by
+/// Householder's reflections.
+Matrix orthonormal(Index rows, Index cols, Rng rng);
 
 /// How many of the coordinates of a token begin as its place: a quarter, two
 /// for each wave; none where tokens are narrower than 8.

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "lipscope/core/errors.h"
 #include "lipscope/core/rng.h"
 
 namespace lipscope {
@@ -22,11 +23,15 @@ Slot Layout::add_matrix(const std::string& name, Index in, Index out) {
 }
 
 Slot Layout::add_matrix(const std::string& name, Index in, Index out,
-                        Initial initial) {
+                        Initial initial, Index blocks) {
+  require(blocks >= 1 && out % blocks == 0,
+          "layout: {} has {} columns, which are not {} blocks of equal width",
+          name, out, blocks);
   return add({.name = name,
               .slot = {.rows = in, .cols = out},
               .initial = std::move(initial),
-              .matrix = true});
+              .matrix = true,
+              .blocks = blocks});
 }
 
 Slot Layout::add_table(const std::string& name, Index rows, Index cols,
@@ -53,8 +58,16 @@ VectorOf<Real> Layout::initial(std::uint64_t seed) const {
   VectorOf<Real> buffer(size_);
   const Rng rng(seed);
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    const auto& [name, slot, initial, matrix] = tensors_[i];
+    const auto& [name, slot, initial, matrix, blocks] = tensors_[i];
     Rng stream = rng.split(i);
+    if (initial.form == Initial::Form::orthogonal) {
+      for (Index b = 0; b < blocks; ++b) {
+        View<Real> w = block(buffer, tensors_[i], b);
+        w = (initial.gain * orthonormal(w.rows(), w.cols(), stream.split(b)))
+                .template cast<Real>();
+      }
+      continue;
+    }
     for (Index j = 0; j < slot.size(); ++j) {
       double number = initial.mean;
       if (initial.entry)

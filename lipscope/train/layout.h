@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,13 +27,17 @@ class Layout {
     Slot slot;
     Initial initial;
     bool matrix = false;  ///< a product's factor, which weight decay acts on
+    /// How many matrices of equal width stand side by side in its columns, as
+    /// the W_V of heads do. What treats a matrix as a whole (orthogonal starts,
+    /// Muon, rules for singular values) treats each of them by itself.
+    Index blocks = 1;
   };
 
   /// A matrix that x is multiplied with; it begins with Glorot's deviation
   /// √(2/(in + out)) [Glorot10].
   Slot add_matrix(const std::string& name, Index in, Index out);
-  Slot add_matrix(const std::string& name, Index in, Index out,
-                  Initial initial);
+  Slot add_matrix(const std::string& name, Index in, Index out, Initial initial,
+                  Index blocks = 1);
   /// A table of rows to look up.
   Slot add_table(const std::string& name, Index rows, Index cols,
                  Initial initial);
@@ -67,6 +72,25 @@ View<Real> tensor(VectorOf<Real>& buffer, Slot s) {
   return {buffer.data() + s.offset, s.rows, s.cols,
           Eigen::OuterStride<>(s.cols)};
 }
+
+/// Matrix `number` of those that stand side by side in a tensor of a buffer.
+template <class Real>
+ConstView<Real> block(const VectorOf<Real>& buffer, const Layout::Tensor& t,
+                      Index number) {
+  const Index cols = t.slot.cols / t.blocks;
+  return {buffer.data() + t.slot.offset + number * cols, t.slot.rows, cols,
+          Eigen::OuterStride<>(t.slot.cols)};
+}
+template <class Real>
+View<Real> block(VectorOf<Real>& buffer, const Layout::Tensor& t,
+                 Index number) {
+  const Index cols = t.slot.cols / t.blocks;
+  return {buffer.data() + t.slot.offset + number * cols, t.slot.rows, cols,
+          Eigen::OuterStride<>(t.slot.cols)};
+}
+
+/// Which tensors are meant.
+using TensorChoice = std::function<bool(const Layout::Tensor&)>;
 
 /// What v may write, to read only.
 template <class Real>

@@ -4,6 +4,7 @@
 
 #include "lipscope/core/errors.h"
 #include "lipscope/train/cross_entropy.h"
+#include "lipscope/train/muon.h"
 #include "lipscope/train/weight_limits.h"
 
 namespace lipscope {
@@ -22,9 +23,16 @@ Trainer::Trainer(const LanguageModelConfig& config, TrainingOptions options)
   require(options_.schedule.rate > 0 && options_.clip >= 0,
           "trainer: learning rate {}, clip {}", options_.schedule.rate,
           options_.clip);
+  const Schedule& s = options_.schedule;
+  require(s.after != Schedule::After::linear || s.steps >= s.warmup,
+          "trainer: a linear schedule of {} steps with a warm-up of {}",
+          s.steps, s.warmup);
+  if (options_.optimizer == Optimizer::muon)
+    require_valid(options_.muon, model_.layout());
   const std::string why = objection(options_.limits, config);
   require(why.empty(), "trainer: {}", why);
   options_.adamw.threads = options_.threads;
+  options_.muon.threads = options_.threads;
 }
 
 TrainingState Trainer::initial() const {
@@ -70,8 +78,17 @@ StepReport Trainer::step(TrainingState& state, const Batch& batch) {
                            : 1.0;
   ++state.step;
   report.rate = options_.schedule.at(state.step);
+  TensorChoice by_adamw;  // all
+  if (options_.optimizer == Optimizer::muon) {
+    const MuonOptions& muon = options_.muon;
+    // the same course as Adam's rate
+    const double rate = muon.rate * (report.rate / options_.schedule.rate);
+    muon_step(model_.layout(), state.weights, gradients_, state.moments.first,
+              {.rate = rate, .scale = scale}, muon);
+    by_adamw = [&](const Layout::Tensor& t) { return !moved_by_muon(t, muon); };
+  }
   adamw_step(model_.layout(), state.weights, gradients_, state.moments,
-             state.step, report.rate, scale, options_.adamw);
+             state.step, report.rate, scale, options_.adamw, by_adamw);
   keep_within(options_.limits, model_, state.weights, options_.threads);
   return report;
 }

@@ -4,7 +4,10 @@
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "lipscope/core/gemm.h"
 #include "lipscope/train/training_report.h"
 
 /// How a model learns, as the user says it.
@@ -16,17 +19,55 @@ struct AdamWOptions {
   int threads = 0;             ///< 0: all cores
 };
 
+/// What makes steps of gradients.
+enum class Optimizer {
+  adamw,  ///< train/adamw.h, for all tensors
+  muon    ///< train/muon.h, for matrices; AdamW for all others
+};
+
+inline constexpr Optimizer all_optimizers[] = {Optimizer::adamw,
+                                               Optimizer::muon};
+
+std::string name_of(Optimizer optimizer);  ///< "adamw", "muon"
+
+struct MuonOptions {
+  /// What a step is multiplied with, besides the rate. Without it a step has
+  /// singular values near 1.
+  enum class Scale {
+    one,   ///< 1
+    shape  ///< √max(1, out/in) for a matrix [in×out]
+  };
+
+  double rate = 0.02;  ///< the largest; it goes as Adam's does
+  double momentum = 0.95;
+  bool nesterov = true;
+  int steps = 5;  ///< of Newton and Schulz
+  Scale scale = Scale::one;
+  double weight_decay = 0.0;
+  /// Names of matrices that AdamW moves nevertheless.
+  std::vector<std::string> by_adamw = {};
+  Precision products = Precision::high;
+  int threads = 0;  ///< 0: all cores
+};
+
 /// How the rate goes: a linear warm-up over the first `warmup` steps, then as
-/// 1/√t, or as it is.
+/// 1/√t, or as it is, or down on a line that is 0 one step after the last.
 struct Schedule {
-  enum class After { inverse_sqrt, fixed };
+  enum class After { inverse_sqrt, fixed, linear };
 
   double rate = 1e-3;  ///< the largest
   Index warmup = 100;
   After after = After::inverse_sqrt;
+  Index steps = 0;  ///< of the whole run; linear alone asks for it
 
   double at(Index t) const;  ///< of step t = 1, 2, …
 };
+
+inline constexpr Schedule::After all_schedules[] = {
+    Schedule::After::inverse_sqrt, Schedule::After::fixed,
+    Schedule::After::linear};
+
+std::string name_of(Schedule::After after);  ///< "inverse-sqrt", …
 
 struct WeightLimits {
   /// The certified constant, input of layer 0 → logits (see
@@ -42,7 +83,9 @@ struct TrainingOptions {
   Schedule schedule;
   double clip = 1.0;  ///< longest gradient; 0: as it is
   double dropout = 0.0;
+  Optimizer optimizer = Optimizer::adamw;
   AdamWOptions adamw;
+  MuonOptions muon;
   WeightLimits limits;  ///< kept after every step, and at the start
   std::uint64_t seed = 0;
   int threads = 0;  ///< 0: all cores
