@@ -54,10 +54,10 @@ void Predictor::open_pretrained(const std::string& folder) {
   };
 }
 
-double Predictor::mean_nll(std::span<const int> text) const {
+TextScore Predictor::score(std::span<const int> text) const {
   // of a large vocabulary the logits of one window are enough
-  return lipscope::mean_nll(next_, text, context_, threads_,
-                            learnt_ ? windows_together : 1);
+  return score_of(next_, text, context_, threads_,
+                  learnt_ ? windows_together : 1);
 }
 
 }  // namespace lipscope::audit

@@ -30,7 +30,7 @@ class Predictor {
   bool reads_characters() const { return learnt_.has_value(); }
 
   const NextToken& next() const { return next_; }
-  double mean_nll(std::span<const int> text) const;
+  TextScore score(std::span<const int> text) const;
 
  private:
   // what lipscope trained, with its weights

@@ -32,21 +32,38 @@ ordered_json settings_of(const TrainRequest& o, const std::string& text) {
     json["norm"] = name_of(o.model.norm);
     json["activation"] = name_of(o.model.activation);
     if (o.model.contraction) json["contraction"] = *o.model.contraction;
+    json["position-heads"] = o.model.position_heads;
+    json["heads-apart"] = o.model.heads_apart;
+    json["positions"] = name_of(o.model.positions);
+    json["residual"] = name_of(o.model.join);
+    if (o.model.join == Join::convex)
+      json["residual-share"] = o.model.join_share;
+    json["head-bias"] = o.model.head_bias;
   }
-  json.update(
-      {{"batch", t.batch},
-       {"lr", t.schedule.rate},
-       {"warmup", t.schedule.warmup},
-       {"schedule",
-        t.schedule.after == Schedule::After::fixed ? "fixed" : "inverse-sqrt"},
-       {"weight-decay", t.adamw.weight_decay},
-       {"dropout", t.dropout},
-       {"clip", t.clip},
-       {"eval-every", o.run.eval_every},
-       {"measure", o.run.measured_characters},
-       {"seed", t.seed}});
-  if (t.limits.lipschitz) json["max-lipschitz"] = *t.limits.lipschitz;
-  if (t.limits.spectral) json["spectral-cap"] = *t.limits.spectral;
+  json.update({{"batch", t.batch},
+               {"lr", t.schedule.rate},
+               {"warmup", t.schedule.warmup},
+               {"schedule", name_of(t.schedule.after)},
+               {"weight-decay", t.adamw.weight_decay},
+               {"dropout", t.dropout},
+               {"clip", t.clip},
+               {"eval-every", o.run.eval_every},
+               {"measure", o.run.measured_characters},
+               {"seed", t.seed}});
+  json["optimizer"] = name_of(t.optimizer);
+  if (t.optimizer == Optimizer::muon) json["muon-lr"] = t.muon.rate;
+  // the rate of every step depends on the last one
+  if (t.schedule.after == Schedule::After::linear) json["steps"] = o.run.steps;
+  const WeightLimits& l = t.limits;
+  if (l.lipschitz)
+    json.update(
+        {{"max-lipschitz", *l.lipschitz}, {"promise", name_of(l.norm)}});
+  if (l.spectral) json["spectral-cap"] = *l.spectral;
+  if (l.longest_token) json["longest-token"] = *l.longest_token;
+  if (l.rule != SingularValues::free) {
+    json["singular-values"] = name_of(l.rule);
+    if (compares(o.model.mixer)) json["score-limit"] = l.scores;
+  }
   return json;
 }
 
@@ -66,12 +83,30 @@ RunSummary run_in(const std::string& folder, const TrainRequest& request,
                          corpus, request.training, run);
 }
 
+// what follows from the rest
+void complete(TrainRequest& o) {
+  if (o.model.mixer == Mixer::position) o.model.position_heads = o.model.heads;
+  if (o.model.position_heads > 0) o.model.heads_apart = true;
+  o.model.hidden = o.mlp_width.value_or(4 * o.model.width);
+  o.training.schedule.steps = o.run.steps;
+}
+
 void require_allowed(const TrainRequest& request) {
   const WeightLimits& limits = request.training.limits;
+  try {
+    LanguageModelConfig model = request.model;
+    model.characters = 2;
+    require_sound(model);
+  } catch (const std::invalid_argument& wrong) {
+    throw InputError(wrong.what());
+  }
   if (const std::string why = objection(limits, request.model); !why.empty())
-    throw InputError(fmt::format(
-        "{}: {}", limits.lipschitz ? "--max-lipschitz" : "--spectral-cap",
-        why));
+    throw InputError(fmt::format("{}: {}",
+                                 limits.lipschitz       ? "--max-lipschitz"
+                                 : limits.longest_token ? "--longest-token"
+                                 : limits.spectral      ? "--spectral-cap"
+                                                        : "--singular-values",
+                                 why));
   if (request.cost && !limits.lipschitz)
     throw InputError("--cost: what a limit costs; give --max-lipschitz");
 }
@@ -90,11 +125,11 @@ ordered_json to_json(const CostOfLimit& c) {
 
 Trained train(const TrainRequest& asked, const TrainWatch& watch) {
   TrainRequest request = asked;
+  complete(request);
   require_allowed(request);
   const std::string text = read_text_file(request.text);
   // before the text is cut up: the smallest model that this can be
   request.model.characters = 2;
-  request.model.hidden = request.mlp_width.value_or(4 * request.model.width);
   require_training_memory(request.model, request.training, "train");
   const Corpus corpus = corpus_of(text, request.model.context, request.text);
   request.model.characters = corpus.vocabulary.size();

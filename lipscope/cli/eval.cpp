@@ -43,7 +43,8 @@ void declare_eval(CLI::App& app, EvalArguments& o) {
 int run_eval(const EvalArguments& o) {
   const audit::Predictor model(o.folder, o.threads);
   const audit::TextPiece piece = audit::piece_of(o.text, model.tokenizer());
-  const double nll = model.mean_nll(piece.tokens);
+  const TextScore score = model.score(piece.tokens);
+  const double nll = score.nll;
   const double bits = nll / std::numbers::ln2;
   const std::string token = model.reads_characters() ? "character" : "token";
   if (o.json)
@@ -57,13 +58,16 @@ int run_eval(const EvalArguments& o) {
          {token + "s", piece.tokens.size() - 1},
          {"context", model.context()},
          {"nll", nll},
-         {model.reads_characters() ? "bpc" : "bits_a_token", bits}})));
+         {model.reads_characters() ? "bpc" : "bits_a_token", bits},
+         {"accuracy", score.accuracy}})));
   else
-    print_text(fmt::format(
-        "{}: {:.4f} nats a {} ({:.4f} bits) over {} {}s of {} ({}), in windows "
-        "of {}\n",
-        o.folder, nll, token, bits, piece.tokens.size() - 1, token, o.text.text,
-        o.text.piece, model.context()));
+    print_text(
+        fmt::format("{}: {:.4f} nats a {} ({:.4f} bits), {:.1f} % predicted, "
+                    "over {} {}s of "
+                    "{} ({}), in windows of {}\n",
+                    o.folder, nll, token, bits, 100 * score.accuracy,
+                    piece.tokens.size() - 1, token, o.text.text, o.text.piece,
+                    model.context()));
   return 0;
 }
 

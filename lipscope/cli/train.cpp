@@ -59,8 +59,11 @@ void declare_train(CLI::App& app, TrainArguments& options) {
       "--context 256\n"
       "  lipscope train book.txt --out runs/small --layers 2 --width 64 "
       "--heads 4 --context 64\n"
-      "  lipscope train book.txt --out runs/promised --model l2 --norm none "
-      "--max-lipschitz 100 --cost");
+      "  lipscope train book.txt --out runs/promised --model position "
+      "--heads 4 --layers 2 --mlp-width 512 --norm none --positions none "
+      "--residual none --activation max_min --optimizer muon "
+      "--singular-values soft --longest-token 16 --max-lipschitz 5 "
+      "--promise token");
   app.add_option("TEXT", o.text,
                  "a text in UTF-8: 90 % for training, 5 % for choosing the "
                  "best weights, 5 % for the test")
@@ -72,11 +75,12 @@ void declare_train(CLI::App& app, TrainArguments& options) {
   const char* group = "Model";
   auto* model = app.add_option("--model", o.model.mixer,
                                "what mixes the characters: dot, l2, l2-untied, "
-                               "contractive-l2, lstm")
+                               "contractive-l2, position (heads that look by "
+                               "distance alone), lstm")
                     ->default_str("dot")
                     ->group(group);
   only(model, by_name({Mixer::dot, Mixer::l2, Mixer::l2_untied,
-                       Mixer::contractive_l2, Mixer::lstm}));
+                       Mixer::contractive_l2, Mixer::position, Mixer::lstm}));
   const auto count = [&](const char* name, Index& value, const char* what) {
     app.add_option(name, value, what)
         ->transform(whole_number(1, Index{1} << 30))
@@ -87,8 +91,26 @@ void declare_train(CLI::App& app, TrainArguments& options) {
   count("--width", o.model.width, "number of features of a character");
   count("--heads", o.model.heads,
         "number of attention heads; must divide the width");
+  app.add_option("--position-heads", o.model.position_heads,
+                 "of the heads, how many look by distance alone, whatever the "
+                 "characters are; all with --model position")
+      ->transform(whole_number(0, Index{1} << 30))
+      ->capture_default_str()
+      ->group(group);
+  app.add_flag("--heads-apart", o.model.heads_apart,
+               "each head writes features of its own, times a learnt share, "
+               "and there is no W_O; always so with position heads")
+      ->group(group);
   count("--context", o.model.context,
         "number of characters that the model reads at once");
+  auto* positions =
+      app.add_option("--positions", o.model.positions,
+                     "how the model knows where a character stands: table (a "
+                     "learnt row is added), rotary (dot), none")
+          ->default_str("table")
+          ->group(group);
+  only(positions,
+       by_name({Positions::table, Positions::rotary, Positions::none}));
   app.add_option("--mlp-width", o.mlp_width,
                  "width inside the MLP [default: 4 x width]")
       ->transform(whole_number(1, Index{1} << 30))
@@ -100,6 +122,21 @@ void declare_train(CLI::App& app, TrainArguments& options) {
           ->default_str("post")
           ->group(group);
   only(norm, by_name({NormPlace::post, NormPlace::pre, NormPlace::none}));
+  auto* residual =
+      app.add_option("--residual", o.model.join,
+                     "what a layer makes of x and f(x): add (x + f), convex "
+                     "((1-a)x + a f), none (f)")
+          ->default_str("add")
+          ->group(group);
+  only(residual, by_name({Join::add, Join::convex, Join::none}));
+  app.add_option("--residual-share", o.model.join_share,
+                 "a of --residual convex")
+      ->transform(number_between(1e-6, 0.999999))
+      ->group(group);
+  app.add_flag("--head-bias", o.model.head_bias,
+               "the head adds a learnt number to each logit, which costs "
+               "nothing of a constant")
+      ->group(group);
   auto* invertible =
       app.add_flag("--invertible", options.invertible,
                    "a model whose text can be recovered from its last "
@@ -112,11 +149,14 @@ void declare_train(CLI::App& app, TrainArguments& options) {
       ->needs(invertible)
       ->capture_default_str()
       ->group(group);
-  auto* activation = app.add_option("--activation", o.model.activation,
-                                    "activation of the MLP: gelu, relu")
-                         ->default_str("gelu")
-                         ->group(group);
-  only(activation, by_name({Activation::gelu, Activation::relu}));
+  auto* activation =
+      app.add_option("--activation", o.model.activation,
+                     "activation of the MLP: gelu, relu, max_min "
+                     "(of each pair the larger and the smaller)")
+          ->default_str("gelu")
+          ->group(group);
+  only(activation,
+       by_name({Activation::gelu, Activation::relu, Activation::max_min}));
 
   group = "Training";
   count("--batch", o.training.batch, "sequences per step");
@@ -131,13 +171,26 @@ void declare_train(CLI::App& app, TrainArguments& options) {
       ->transform(whole_number(0, Index{1} << 30))
       ->capture_default_str()
       ->group(group);
-  auto* schedule = app.add_option("--schedule", o.training.schedule.after,
-                                  "after the warm-up: inverse-sqrt, fixed")
-                       ->default_str("inverse-sqrt")
-                       ->group(group);
-  only(schedule, std::vector<std::pair<std::string, Schedule::After>>{
-                     {"inverse-sqrt", Schedule::After::inverse_sqrt},
-                     {"fixed", Schedule::After::fixed}});
+  auto* schedule =
+      app.add_option("--schedule", o.training.schedule.after,
+                     "after the warm-up: inverse-sqrt, fixed, linear (to zero "
+                     "at the last step; such a run cannot be made longer)")
+          ->default_str("inverse-sqrt")
+          ->group(group);
+  only(schedule, by_name({Schedule::After::inverse_sqrt, Schedule::After::fixed,
+                          Schedule::After::linear}));
+  auto* optimizer =
+      app.add_option("--optimizer", o.training.optimizer,
+                     "adamw, or muon: matrices move by steps whose singular "
+                     "values are all near 1, the rest by AdamW")
+          ->default_str("adamw")
+          ->group(group);
+  only(optimizer, by_name({Optimizer::adamw, Optimizer::muon}));
+  app.add_option("--muon-lr", o.training.muon.rate,
+                 "largest learning rate of Muon")
+      ->transform(positive_number())
+      ->capture_default_str()
+      ->group(group);
   app.add_option("--weight-decay", o.training.adamw.weight_decay,
                  "weight decay of AdamW, on matrices")
       ->transform(number_not_negative())
@@ -178,10 +231,40 @@ void declare_train(CLI::App& app, TrainArguments& options) {
   auto* limit =
       app.add_option("--max-lipschitz", o.training.limits.lipschitz,
                      "keep the certified constant, input of layer 0 -> logits "
-                     "(2-norm, all inputs of up to --context characters), at "
-                     "or below this at every step; with --model l2 --norm none")
+                     "(inputs of up to --context characters), at or below this "
+                     "at every step; with --norm none, and with --model "
+                     "position, l2, or dot and --longest-token")
           ->transform(positive_number())
           ->group(group);
+  auto* promise =
+      app.add_option("--promise", o.training.limits.norm,
+                     "the norm of that constant: 2, or token (the largest "
+                     "token, in and out)")
+          ->default_str("2")
+          ->needs(limit)
+          ->group(group);
+  only(promise, by_name({Norm::two, Norm::token}));
+  app.add_option("--longest-token", o.training.limits.longest_token,
+                 "no embedded character is longer than this; with --positions "
+                 "rotary or none")
+      ->transform(positive_number())
+      ->group(group);
+  auto* rule =
+      app.add_option("--singular-values", o.training.limits.rule,
+                     "keep the norm of every matrix at 1, and the head at what "
+                     "the constant leaves: free (not so), cap (matrices are "
+                     "divided by their norm), soft (a step of Bjorck brings "
+                     "all singular values near 1), normalise (to 1)")
+          ->default_str("free")
+          ->group(group);
+  only(rule, by_name({SingularValues::free, SingularValues::cap,
+                      SingularValues::soft, SingularValues::normalise}));
+  app.add_option("--score-limit", o.training.limits.scores,
+                 "with --singular-values: |W_Q||W_K|R^2/sqrt(k) of heads that "
+                 "compare, about how far scores can be from 0")
+      ->transform(positive_number())
+      ->capture_default_str()
+      ->group(group);
   app.add_flag("--cost", o.cost,
                "also train the same model without the limit, in "
                "DIR/unconstrained, and show the difference in loss")
@@ -216,9 +299,10 @@ std::string row_of(const Evaluation& e) {
   for (const LayerConstant& c : e.attention)
     lower = std::max(lower, c.measured.lower);
   return fmt::format(
-      "{:>8} {:>10.4f} {:>10.4f} {:>8.4f} {:>9.3g} {:>10} {:>9.0f}\n", e.step,
-      e.train_nll, e.valid_nll, e.valid_nll / std::numbers::ln2,
-      e.gradient_norm, e.attention.empty() ? "-" : fmt::format("{:.4g}", lower),
+      "{:>8} {:>10.4f} {:>10.4f} {:>8.4f} {:>9.1f} {:>9.3g} {:>10} {:>9.0f}\n",
+      e.step, e.train_nll, e.valid_nll, e.valid_nll / std::numbers::ln2,
+      100 * e.valid_accuracy, e.gradient_norm,
+      e.attention.empty() ? "-" : fmt::format("{:.4g}", lower),
       e.characters_per_second);
 }
 
@@ -269,9 +353,9 @@ class Showing final {
     if (o_.json) return;
     if (folder != o_.request.folder)
       print_text(fmt::format("without the limit, in {}:\n", folder));
-    fmt::print("{:>8} {:>10} {:>10} {:>8} {:>9} {:>10} {:>9}\n", "step",
-               "batch nll", "valid nll", "bpc", "|grad|", "attention",
-               "chars/s");
+    fmt::print("{:>8} {:>10} {:>10} {:>8} {:>9} {:>9} {:>10} {:>9}\n", "step",
+               "batch nll", "valid nll", "bpc", "right, %", "|grad|",
+               "attention", "chars/s");
   }
 
   bool keep_going(Index done, const StepReport& report) {
@@ -308,12 +392,21 @@ std::string finding_of(const audit::Trained& t) {
 
 void print_promise(const audit::Trained& t) {
   const PromisedConstant& c = *t.summary.promised;
-  print_lines(fmt::format(
+  const auto norm = [](Norm n) {
+    return n == Norm::token ? "token norm" : "2-norm";
+  };
+  std::string text = fmt::format(
       "certified constant at most {:.6g} (promised {:.6g}): input of layer 0 "
-      "-> logits, 2-norm, causal, up to {} characters, {}, of the best "
-      "weights; embedded characters are at most {:.4g} long\n",
-      c.certified, c.limit, t.model.context, name_of(c.scope),
-      c.longest_token));
+      "-> logits, {}, causal, up to {} characters, {}, of the best "
+      "weights; embedded characters are at most {:.4g} long: constant times "
+      "length {:.4g}; between root mean squares the constant is {:.4g}",
+      c.certified, c.limit, norm(c.norm), t.model.context, name_of(c.scope),
+      c.longest_token, c.certified * c.longest_token, c.certified_rms());
+  if (c.in_other_norm)
+    text += fmt::format("; in the {} it is at most {:.6g}",
+                        norm(c.norm == Norm::two ? Norm::token : Norm::two),
+                        *c.in_other_norm);
+  print_lines(text + "\n");
 }
 
 // before the work begins
@@ -360,6 +453,10 @@ int run_train(TrainArguments& o) {
         "layer's, with its bound from above, is in {0}/metrics.jsonl, which "
         "'lipscope report {0}/metrics.jsonl' draws\n",
         o.request.folder, std::min(measured, trained.model.context)));
+  print_lines(fmt::format(
+      "last step, whole last tenth of the text: {:.4f} nats a character, "
+      "{:.1f} % predicted\n",
+      summary.last_tenth_nll, 100 * summary.last_tenth_accuracy));
   print_answer(finding_of(trained));
   return 0;
 }

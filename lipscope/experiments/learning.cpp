@@ -47,7 +47,7 @@ TrainingResult train_model(
     result.last_layer_norm += share * layer_norm(plan.model.layers - 1);
     if (state.step % plan.eval_every != 0 && state.step != plan.steps) continue;
     const double nll =
-        mean_nll(trainer.model(), state.weights, corpus.valid, threads);
+        score_of(trainer.model(), state.weights, corpus.valid, threads).nll;
     if (!std::isfinite(nll)) {
       result.diverged = state.step;
       return result;
@@ -59,7 +59,7 @@ TrainingResult train_model(
     }
     result.seen.push_back({state.step, nll});
   }
-  result.test_nll = mean_nll(trainer.model(), best, corpus.test, threads);
+  result.test_nll = score_of(trainer.model(), best, corpus.test, threads).nll;
   return result;
 }
 
@@ -90,7 +90,7 @@ double unigram_nll(const Corpus& corpus) {
   for (const int c : corpus.train) ++counts[c];
   const double all = static_cast<double>(corpus.train.size() + counts.size());
   double sum = 0.0;
-  // as in mean_nll, the first character is not predicted
+  // as in score_of, the first character is not predicted
   for (std::size_t i = 1; i < corpus.valid.size(); ++i)
     sum -= std::log(counts[corpus.valid[i]] / all);
   return sum / static_cast<double>(corpus.valid.size() - 1);

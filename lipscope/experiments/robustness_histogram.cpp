@@ -98,7 +98,7 @@ Outcome outcome_of(const Subject& subject, const Size& size, Index steps,
   }
   Outcome outcome;
   outcome.test_nll =
-      mean_nll(trainer.model(), state.weights, corpus.test, o.threads);
+      score_of(trainer.model(), state.weights, corpus.test, o.threads).nll;
 
   const LanguageModel<double> model(config);
   const Vector weights = state.weights.cast<double>();

@@ -33,11 +33,16 @@ AttentionLayer<Real>::AttentionLayer(Layout& layout, const std::string& name,
   if (tied()) {
     // the starts are those of as many heads as share the width
     const Index sharing = d / head_width();
-    in_ = layout.add_matrix(name + ".q.weight", d, all, tied_query(d, sharing));
-    value_ = layout.add_matrix(name + ".v.weight", d, all,
-                               tied_value(d, sharing, shape.layers));
+    in_ = layout.add_matrix(name + ".q.weight", d, all, tied_query(d, sharing),
+                            shape.heads);
+    value_ =
+        layout.add_matrix(name + ".v.weight", d, all,
+                          tied_value(d, sharing, shape.layers), shape.heads);
   } else {
-    in_ = layout.add_matrix(name + ".qkv.weight", d, 3 * all);
+    in_ = layout.add_matrix(
+        name + ".qkv.weight", d, 3 * all,
+        {.deviation = std::sqrt(2.0 / static_cast<double>(d + 3 * all))},
+        3 * shape.heads);
   }
   if (shape.project) output_ = layout.add_matrix(name + ".o.weight", all, d);
 }

@@ -38,6 +38,19 @@ MatrixOf<Real> cross_entropy_backward(const MatrixOf<Real>& logits,
   return g;
 }
 
+template <class Real>
+Index likeliest(const MatrixOf<Real>& logits, std::span<const int> targets) {
+  Index right = 0;
+  for (Index i = 0; i < logits.rows(); ++i) {
+    Index best = 0;
+    logits.row(i).maxCoeff(&best);
+    if (best == targets[i]) ++right;
+  }
+  return right;
+}
+
+template Index likeliest(const MatrixOf<float>&, std::span<const int>);
+template Index likeliest(const MatrixOf<double>&, std::span<const int>);
 template double cross_entropy(const MatrixOf<float>&, std::span<const int>,
                               int);
 template double cross_entropy(const MatrixOf<double>&, std::span<const int>,

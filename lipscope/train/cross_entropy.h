@@ -18,4 +18,9 @@ MatrixOf<Real> cross_entropy_backward(const MatrixOf<Real>& logits,
                                       std::span<const int> targets,
                                       int threads = 1);
 
+/// Of how many rows the target has the largest logit; of equal ones the first
+/// counts.
+template <class Real>
+Index likeliest(const MatrixOf<Real>& logits, std::span<const int> targets);
+
 }  // namespace lipscope

@@ -1,5 +1,6 @@
 #include "lipscope/train/mixing_layer.h"
 
+#include <numbers>
 #include <utility>
 
 #include "lipscope/core/errors.h"
@@ -28,7 +29,12 @@ MixingLayer<Real>::MixingLayer(Layout& layout, const std::string& name,
     attention.project = !shape.apart;
     attention_.emplace(layout, name, attention);
   }
-  if (shape.apart) share_ = layout.add_row(name + ".share", heads(), 0.0);
+  // c_h² begins halved from head to head: nearer characters tell more
+  if (shape.apart)
+    share_ = layout.add_table(
+        name + ".share", 1, heads(), {.entry = [](Index, Index head, double) {
+          return -std::numbers::ln2 * static_cast<double>(head);
+        }});
 }
 
 // √softmax(s), in f64

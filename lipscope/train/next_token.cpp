@@ -35,21 +35,27 @@ NextToken next_token(LanguageModel<float>& model,
   };
 }
 
-double mean_nll(const NextToken& next, std::span<const int> text, Index context,
-                int threads, Index together) {
-  require(text.size() >= 2, "mean_nll: a text of {} tokens", text.size());
+TextScore score_of(const NextToken& next, std::span<const int> text,
+                   Index context, int threads, Index together) {
+  require(text.size() >= 2, "score_of: a text of {} tokens", text.size());
   double sum = 0.0;
-  for (const Batch& batch : all_windows(text, together, context))
-    sum += cross_entropy(next(batch.characters, {.sequences = batch.sequences,
-                                                 .length = batch.length,
-                                                 .threads = threads}),
-                         batch.targets, threads);
-  return sum / static_cast<double>(text.size() - 1);
+  Index right = 0;
+  for (const Batch& batch : all_windows(text, together, context)) {
+    const MatrixOf<float>& logits =
+        next(batch.characters, {.sequences = batch.sequences,
+                                .length = batch.length,
+                                .threads = threads});
+    sum += cross_entropy(logits, batch.targets, threads);
+    right += likeliest(logits, batch.targets);
+  }
+  const double predicted = static_cast<double>(text.size() - 1);
+  return {.nll = sum / predicted,
+          .accuracy = static_cast<double>(right) / predicted};
 }
 
-double mean_nll(LanguageModel<float>& model, const VectorOf<float>& weights,
-                std::span<const int> text, int threads) {
-  return mean_nll(next_token(model, weights), text, model.config().context,
+TextScore score_of(LanguageModel<float>& model, const VectorOf<float>& weights,
+                   std::span<const int> text, int threads) {
+  return score_of(next_token(model, weights), text, model.config().context,
                   threads);
 }
 

@@ -23,14 +23,21 @@ NextToken next_token(LanguageModel<float>& model,
 /// Windows of a text are read together in the training of small models.
 inline constexpr Index windows_together = 32;
 
-/// The mean of −log p(token | those before it in its window), in nats, over the
-/// text, in windows of at most `context` tokens, `together` at a time.
-double mean_nll(const NextToken& next, std::span<const int> text, Index context,
-                int threads = 0, Index together = windows_together);
+/// How well the tokens of a text are predicted.
+struct TextScore {
+  double nll = 0.0;  ///< mean of −log p(token | those before it in its window)
+  double accuracy = 0.0;  ///< the share of tokens that were the likeliest
+};
+
+/// In nats, over the text, in windows of at most `context` tokens, `together`
+/// at a time.
+TextScore score_of(const NextToken& next, std::span<const int> text,
+                   Index context, int threads = 0,
+                   Index together = windows_together);
 
 /// The same of a model that learns, in windows of its context.
-double mean_nll(LanguageModel<float>& model, const VectorOf<float>& weights,
-                std::span<const int> text, int threads = 0);
+TextScore score_of(LanguageModel<float>& model, const VectorOf<float>& weights,
+                   std::span<const int> text, int threads = 0);
 
 struct SampleOptions {
   Index length = 500;        ///< tokens to draw

@@ -18,8 +18,7 @@ struct PositionHeadsShape {
 ///
 ///   y_i = [Σ_{t ≤ i} p_th x_{i−t} V_h]_h,   p_h = softmax(b_h) over 0 … T − 1
 ///
-/// They begin one after another: head h looks back by h characters, with a
-/// weight of about 0.8 there, and reads the same features as all others.
+/// They begin one after another: head h looks back by h characters.
 template <class Real>
 class PositionHeadsLayer {
  public:

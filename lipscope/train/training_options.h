@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lipscope/core/gemm.h"
+#include "lipscope/train/singular_values.h"
 #include "lipscope/train/training_report.h"
 
 /// How a model learns, as the user says it.
@@ -71,10 +72,18 @@ std::string name_of(Schedule::After after);  ///< "inverse-sqrt", …
 
 struct WeightLimits {
   /// The certified constant, input of layer 0 → logits (see
-  /// theory/stack_constant.h), is at most this; above 1.
+  /// theory/stack_constant.h), is at most this,
   std::optional<double> lipschitz;
+  Norm norm = Norm::two;  ///< in this norm; or in the token norm
   /// ‖W‖₂ of every matrix is at most this; 1 is spectral normalisation.
   std::optional<double> spectral;
+  /// No embedded character is longer than this.
+  std::optional<double> longest_token = {};
+  /// How singular values of all matrices are kept; see keep_within.
+  SingularValues rule = SingularValues::free;
+  /// ‖W_Q‖‖W_K‖R²/√k of a head that compares, under a rule: about how far its
+  /// scores can differ from 0.
+  double scores = 1.0;
 };
 
 /// A step.

@@ -83,12 +83,17 @@ Record promise(const TrainingSubject& s, const PromisedConstant& c,
                Index step) {
   Record r = point_of(s, promises, "certified", step);
   r.map = "model";
-  r.norm = Norm::two;
+  r.norm = c.norm;
   set_upper(r, c.certified, KnownBy::bound("stack_constant"));
   r.scope = scope_of(c.scope);
   r.parameters.update(
       {{"from", "input of layer 0"}, {"to", "logits"}, {"limit", c.limit}});
-  r.details["longest_token"] = c.longest_token;
+  r.details.update({{"longest_token", c.longest_token},
+                    {"times_longest_token", c.certified * c.longest_token},
+                    {"between_rms", c.certified_rms()}});
+  if (c.in_other_norm)
+    r.details[c.norm == Norm::two ? "in_token_norm" : "in_two_norm"] =
+        *c.in_other_norm;
   return r;
 }
 
@@ -119,7 +124,7 @@ Lines figure_lines(const TrainingSubject& s) {
                  "it in its window). 'train' is the batch of a step before "
                  "the step, 'valid' the validation text after it, 'test' the "
                  "test text with the weights that were best on the "
-                 "validation text.",
+                 "validation text, 'last tenth' both with the last weights.",
              "nats a character", false),
       figure(s, constants,
              model +
@@ -138,8 +143,9 @@ Lines figure_lines(const TrainingSubject& s) {
     lines.push_back(figure(
         s, promises,
         model + " as it learns: the constant from the input of layer 0 to the "
-                "logits, residuals and MLPs included (2-norm, causal), from "
-                "above; it is kept below the limit that the record names.",
+                "logits, residuals and MLPs included (causal), from above, in "
+                "the norm and over the inputs that the record names; it is "
+                "kept below the limit that the record names.",
         "constant, from above", true));
   return lines;
 }
@@ -153,7 +159,8 @@ Lines lines_of(const TrainingSubject& s, const Evaluation& e) {
   records[0].details.update(
       {{"learning_rate", e.rate},
        {"characters_per_second", e.characters_per_second}});
-  records[1].details["best_step"] = e.best_step;
+  records[1].details.update(
+      {{"best_step", e.best_step}, {"accuracy", e.valid_accuracy}});
   for (std::size_t i = 0; i < e.layer_gradient_norms.size(); ++i) {
     records.push_back(gradient(s, fmt::format("layer {}", i), e.step,
                                e.layer_gradient_norms[i]));
@@ -172,7 +179,11 @@ Lines lines_of(const TrainingSubject& s, const RunSummary& e) {
       loss(s, "test", Scope::test_text, e.steps, e.test_nll, e.test_characters);
   r.details.update(
       {{"best_step", e.best_step}, {"best_valid_nll", e.best_valid_nll}});
-  return {to_json(r)};
+  Record last = loss(s, "last tenth", Scope::test_text, e.steps,
+                     e.last_tenth_nll, e.last_tenth_characters);
+  last.details.update(
+      {{"accuracy", e.last_tenth_accuracy}, {"weights_of_step", e.steps}});
+  return {to_json(r), to_json(last)};
 }
 
 }  // namespace lipscope

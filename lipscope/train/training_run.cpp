@@ -121,7 +121,15 @@ class Run {
     if (summary.finished) {
       const VectorOf<float> best = read_weights(best_file(), layout());
       summary.test_nll =
-          mean_nll(trainer_.model(), best, corpus_.test, threads_);
+          score_of(trainer_.model(), best, corpus_.test, threads_).nll;
+      std::vector<int> last_tenth = corpus_.valid;
+      last_tenth.insert(last_tenth.end(), corpus_.test.begin(),
+                        corpus_.test.end());
+      const TextScore score =
+          score_of(trainer_.model(), at_.state.weights, last_tenth, threads_);
+      summary.last_tenth_nll = score.nll;
+      summary.last_tenth_accuracy = score.accuracy;
+      summary.last_tenth_characters = static_cast<Index>(last_tenth.size()) - 1;
       summary.promised = require_within(limits_, trainer_.model(), best);
       write(lines_of(subject_, summary));
     }
@@ -160,7 +168,8 @@ class Run {
     // before anything is written: weights that break a promise are not kept
     const std::optional<PromisedConstant> promised =
         require_within(limits_, model, weights);
-    const double nll = mean_nll(model, weights, corpus_.valid, threads_);
+    const auto [nll, accuracy] =
+        score_of(model, weights, corpus_.valid, threads_);
     if (!at_.best_nll || nll < *at_.best_nll) {
       write_weights(best_file(), layout(), weights);
       at_.best_nll = nll;
@@ -171,6 +180,7 @@ class Run {
         .train_nll = report.nll,
         .train_characters = trainer_.batch() * model.config().context,
         .valid_nll = nll,
+        .valid_accuracy = accuracy,
         .valid_characters = static_cast<Index>(corpus_.valid.size()) - 1,
         .best_step = at_.best_step,
         .rate = report.rate,

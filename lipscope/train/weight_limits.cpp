@@ -4,20 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <utility>
-#include <vector>
 
-#include "lipscope/control/contractive.h"
-#include "lipscope/control/spectral_trim.h"
 #include "lipscope/core/errors.h"
-#include "lipscope/core/gemm.h"
 #include "lipscope/core/parallel.h"
-#include "lipscope/theory/l2_kernel.h"
-#include "lipscope/theory/mlp_bound.h"
 #include "lipscope/theory/norms.h"
 #include "lipscope/theory/stack_constant.h"
 #include "lipscope/train/model_stack.h"
+#include "lipscope/train/shared_constant.h"
 
 namespace lipscope {
 namespace {
@@ -26,196 +19,100 @@ namespace {
 // most 2⁻²³‖W‖_F: less than this for matrices of rank up to 6000
 constexpr double margin = 1e-5;
 
-// how much longer embeddings begin; positions, which tell less, by less
+// how much longer embeddings begin where their length is not limited;
+// positions, which tell less, by less
 constexpr float characters_scale = 10.0f, positions_scale = 2.0f;
 
-// A factor of the constant: 1 + L of a branch, L of the head.
-struct Part {
-  enum class Kind { attention, mlp, head };
+constexpr const char* head_name = "lm_head.weight";
 
-  Kind kind;
-  Slot query = {};          // W_Q of attention
-  Slot first = {}, second;  // W_V and W_O, W_up and W_down, the head's W
-
-  double share() const { return kind == Kind::attention ? 0.5 : 1.0; }
-};
-
-// L of a part, and the norms of what is trimmed to make it smaller
-struct Size {
-  double constant = 0.0;
-  double first = 0.0, second = 0.0;  // attention: second is ‖[U_h/t_h]‖
-  std::vector<double> balance = {};  // t_h
-};
-
-double log_factor(const Part& part, double constant) {
-  return part.kind == Part::Kind::head ? std::log(constant)
-                                       : std::log1p(constant);
+bool ends_with(const std::string& name, std::string_view end) {
+  return std::string_view(name).ends_with(end);
 }
 
-class Constant {
- public:
-  Constant(const LanguageModel<float>& model, VectorOf<float>& weights,
-           int threads)
-      : config_(model.config()),
-        kernel_(l2_kernel(config_.context, Mask::causal)),
-        weights_(weights),
-        threads_(threads) {
-    const auto slot = [&](Index layer, const char* name) {
-      return model.layout().slot(fmt::format("h.{}.{}.weight", layer, name));
-    };
-    for (Index i = 0; i < config_.layers; ++i) {
-      parts_.push_back({.kind = Part::Kind::attention,
-                        .query = slot(i, "attn.q"),
-                        .first = slot(i, "attn.v"),
-                        .second = slot(i, "attn.o")});
-      parts_.push_back({.kind = Part::Kind::mlp,
-                        .first = slot(i, "mlp.up"),
-                        .second = slot(i, "mlp.down")});
-    }
-    parts_.push_back({.kind = Part::Kind::head,
-                      .second = model.layout().slot("lm_head.weight")});
-    sizes_.resize(parts_.size());
-    for_parts([&](std::size_t i) { sizes_[i] = size_of(parts_[i]); });
-  }
+StackConstantOptions where(const WeightLimits& limits) {
+  return {.norm = limits.norm, .radius = limits.longest_token};
+}
 
-  void bring_below(double limit) {
-    if (sum_cut_at(infinity) <= std::log(limit)) return;
-    const double level = level_below(std::log(limit));
-    for_parts([&](std::size_t i) {
-      const Part& part = parts_[i];
-      const double log = part.share() * level;
-      const double most =
-          part.kind == Part::Kind::head ? std::exp(log) : std::expm1(log);
-      shrink(part, sizes_[i], most * (1.0 - margin));
+// Of every layer, how long the tokens may be that enter it: matrices have norm
+// 1 and shares of heads squares that sum to 1, so that only biases add to it.
+// Not proved, it guides the limits of scores.
+std::vector<double> radii(const LanguageModel<float>& model,
+                          const VectorOf<float>& weights, double longest) {
+  std::vector<double> found;
+  for (Index i = 0; i < model.config().layers; ++i) {
+    found.push_back(longest);
+    for (const char* bias : {"up", "down"})
+      longest +=
+          tensor(weights,
+                 model.layout().slot(fmt::format("h.{}.mlp.{}.bias", i, bias)))
+              .norm();
+  }
+  return found;
+}
+
+// The norm that a matrix is kept at. A layer then has 1 where it has no heads
+// that compare. Queries and keys share what their scores may be:
+// ‖W_Q‖‖W_K‖R²/√k.
+double limit_of(const Layout::Tensor& t, const LanguageModelConfig& c) {
+  return ends_with(t.name, "mlp.down.weight")
+             ? 1.0 / activation_slope(c.activation)
+             : 1.0;
+}
+
+void limit_matrices(const WeightLimits& limits,
+                    const LanguageModel<float>& model, VectorOf<float>& weights,
+                    SingularValues rule, int threads) {
+  const LanguageModelConfig& c = model.config();
+  std::vector<double> longest;
+  if (compares(c.mixer) && limits.longest_token)
+    longest = radii(model, weights, *limits.longest_token);
+  Index layer = 0;
+  for (const Layout::Tensor& t : model.layout().tensors()) {
+    if (!t.matrix || t.name == head_name) continue;
+    const bool joined = ends_with(t.name, "attn.qkv.weight");
+    if (!joined) {
+      limit_singular_values(model.layout(), weights,
+                            {rule, limit_of(t, c), threads},
+                            [&](const Layout::Tensor& o) { return &o == &t; });
+      continue;
+    }
+    // q, k and v of every head
+    const double k = static_cast<double>(t.slot.cols / t.blocks);
+    const double scores = longest.empty()
+                              ? 1.0
+                              : std::sqrt(limits.scores * std::sqrt(k)) /
+                                    longest[static_cast<std::size_t>(layer)];
+    ++layer;
+    parallel_for(t.blocks, threads, [&](Index b) {
+      limit_singular_values(block(weights, t, b),
+                            {b < t.blocks / 3 * 2 ? SingularValues::cap : rule,
+                             b < t.blocks / 3 * 2 ? scores : 1.0, 1});
     });
   }
+}
 
- private:
-  static constexpr double infinity = std::numeric_limits<double>::infinity();
+// What the layers leave of the constant is the head's.
+void limit_head(const WeightLimits& limits, const LanguageModel<float>& model,
+                VectorOf<float>& weights, SingularValues rule, int threads) {
+  Stack layers = stack_of(model, weights);
+  layers.head.resize(0, 0);
+  const StackConstant found = stack_constant(layers, where(limits));
+  if (!found.hidden)
+    throw RunError(fmt::format("the promised constant: {}", found.unbounded));
+  limit_singular_values(
+      tensor(weights, model.layout().slot(head_name)),
+      {rule, *limits.lipschitz / found.hidden->value() * (1.0 - margin),
+       threads});
+}
 
-  template <class Task>
-  void for_parts(const Task& task) {
-    parallel_for(static_cast<Index>(parts_.size()), threads_,
-                 [&](Index i) { task(static_cast<std::size_t>(i)); });
+// rows of a table that are longer, or all of them, are made that long
+void limit_rows(View<float> table, double longest, bool all) {
+  for (Index i = 0; i < table.rows(); ++i) {
+    const double length = table.row(i).cast<double>().norm();
+    if (length > longest || (all && length > 0))
+      table.row(i) *= static_cast<float>(longest / length * (1.0 - margin));
   }
-
-  // Σ_i min(log factor_i, share_i t)
-  double sum_cut_at(double level) const {
-    double sum = 0.0;
-    for (std::size_t i = 0; i < parts_.size(); ++i)
-      sum += std::min(log_factor(parts_[i], sizes_[i].constant),
-                      parts_[i].share() * level);
-    return sum;
-  }
-
-  // the largest t that leaves the sum at or below that
-  double level_below(double sum) const {
-    double low = 0.0, high = 1.0;
-    while (sum_cut_at(high) <= sum) high *= 2.0;
-    for (int halving = 0; halving < 60; ++halving) {
-      const double middle = (low + high) / 2;
-      (sum_cut_at(middle) <= sum ? low : high) = middle;
-    }
-    return low;
-  }
-
-  Matrix exact(Slot s) const { return tensor(weights_, s).cast<double>(); }
-
-  Size size_of(const Part& part) const {
-    if (part.kind == Part::Kind::attention) {
-      const AttentionWeights w{.query = exact(part.query),
-                               .value = exact(part.first),
-                               .output = exact(part.second),
-                               .heads = config_.heads};
-      std::vector<HeadWeights> heads;
-      for (Index h = 0; h < w.heads; ++h) heads.push_back(head(w, h));
-      const L2PathNorms norms = l2_path_norms(heads);
-      return {.constant = (kernel_ * l2_path_factor(norms)).value(),
-              .second = norms.path,
-              .balance = norms.balance};
-    }
-    const double second = weight_norm_above(exact(part.second));
-    if (part.kind == Part::Kind::head)
-      return {.constant = second, .second = second};
-    const double first = weight_norm_above(exact(part.first));
-    return {.constant = mlp_bound(first, second, config_.activation).value(),
-            .first = first,
-            .second = second};
-  }
-
-  void shrink(const Part& part, Size& size, double most) {
-    if (size.constant <= most) return;
-    const double share = 1.0 - most / size.constant;
-    if (share < most_trimmed) {
-      trim(part, size, share);
-      size = size_of(part);
-      if (size.constant <= most) return;
-    }
-    scale(part, most / size.constant * (1.0 - margin));
-  }
-
-  // the share is taken off the leading directions of one matrix, or half of it
-  // off each of two
-  void trim(const Part& part, const Size& size, double share) {
-    View<float> second = tensor(weights_, part.second);
-    switch (part.kind) {
-      case Part::Kind::attention: {
-        const MatrixOf<float> y =
-            static_cast<float>(-share) *
-            leading_directions(path(part, size.balance), size.second);
-        const MatrixOf<float> w = second;
-        gemm<float>(as_is(w), as_is(y), second, Into::add);
-        return;
-      }
-      case Part::Kind::mlp: {
-        View<float> first = tensor(weights_, part.first);
-        first = spectral_trim<float>(first, size.first, share / 2);
-        second = spectral_trim<float>(second, size.second, share / 2);
-        return;
-      }
-      case Part::Kind::head:
-        second = spectral_trim<float>(second, size.second, share);
-    }
-  }
-
-  // [U_h/t_h] of theory/l2_kernel.h: what multiplies W_O from the right does so
-  // with it
-  MatrixOf<float> path(const Part& part,
-                       const std::vector<double>& balance) const {
-    const ConstView<float> q = tensor(std::as_const(weights_), part.query);
-    const ConstView<float> v = tensor(std::as_const(weights_), part.first);
-    const ConstView<float> o = tensor(std::as_const(weights_), part.second);
-    const Index d = config_.width, k = d / config_.heads;
-    MatrixOf<float> u(d, d);
-    for (Index h = 0; h < config_.heads; ++h) {
-      const Rectangle columns{0, h * k, d, k}, rows{h * k, 0, k, d};
-      MatrixOf<float> inner(k, k);
-      gemm<float>(transposed(view(q, columns)), as_is(view(v, columns)),
-                  view(inner));
-      gemm<float>(as_is(inner), as_is(view(o, rows)), view(u, rows));
-      view(u, rows) /= static_cast<float>(balance[static_cast<std::size_t>(h)]);
-    }
-    return u;
-  }
-
-  void scale(const Part& part, double factor) {
-    View<float> second = tensor(weights_, part.second);
-    if (part.kind == Part::Kind::head) {
-      second *= static_cast<float>(factor);
-      return;
-    }
-    const auto root = static_cast<float>(std::sqrt(factor));
-    tensor(weights_, part.first) *= root;
-    second *= root;
-  }
-
-  const LanguageModelConfig& config_;
-  Magnitude kernel_;
-  VectorOf<float>& weights_;
-  int threads_;
-  std::vector<Part> parts_;
-  std::vector<Size> sizes_;
-};
+}
 
 void cap_matrices(const LanguageModel<float>& model, VectorOf<float>& weights,
                   double cap, int threads) {
@@ -232,37 +129,71 @@ void cap_matrices(const LanguageModel<float>& model, VectorOf<float>& weights,
 
 std::string objection(const WeightLimits& limits,
                       const LanguageModelConfig& c) {
-  if (limits.spectral &&
-      !(*limits.spectral > 0.0 && std::isfinite(*limits.spectral)))
+  const bool ruled = limits.rule != SingularValues::free;
+  const auto positive = [](double x) { return x > 0.0 && std::isfinite(x); };
+  if (limits.spectral && !positive(*limits.spectral))
     return fmt::format("the spectral cap is {}; it must be above 0",
                        *limits.spectral);
+  if (limits.longest_token && !positive(*limits.longest_token))
+    return fmt::format("the longest token is {}; it must be above 0",
+                       *limits.longest_token);
+  if (limits.longest_token && c.mixer != Mixer::lstm &&
+      c.positions == Positions::table)
+    return "the length of tokens is limited where they are characters alone; "
+           "take positions rotary or none";
+  if (ruled && c.mixer == Mixer::lstm)
+    return "rules for singular values are those of transformers; take another "
+           "model than lstm";
   if (!limits.lipschitz) return "";
-  if (!(*limits.lipschitz > 1.0 && std::isfinite(*limits.lipschitz)))
-    return fmt::format(
-        "the largest constant is {}; residual blocks have 1 at least, so that "
-        "it must be above 1",
-        *limits.lipschitz);
+  if (limits.norm != Norm::two && limits.norm != Norm::token)
+    return "a constant is promised in the 2-norm or in the token norm";
+  if (!positive(*limits.lipschitz))
+    return fmt::format("the largest constant is {}; it must be above 0",
+                       *limits.lipschitz);
   if (c.mixer == Mixer::contractive_l2)
     return "contractive-l2 has no promised constant in the 2-norm: its divisor "
            "undoes every scaling of its weights; take l2";
-  if (c.mixer != Mixer::l2)
+  if (c.mixer == Mixer::l2_untied || c.mixer == Mixer::lstm)
     return fmt::format(
-        "{} has no promised constant: its attention has no "
-        "bound over all inputs; take l2",
+        "{} has no promised constant: it has no bound, neither over all inputs "
+        "nor over a ball; take position, l2 or dot",
         name_of(c.mixer));
   if (c.norm != NormPlace::none)
     return fmt::format(
         "LayerNorm ({}) amplifies by up to 1/sqrt(epsilon) and "
         "leaves no room for a promised constant; take norm none",
         name_of(c.norm));
+  if (c.mixer == Mixer::dot && !limits.longest_token)
+    return "dot-product attention has no bound over all inputs, but one over "
+           "tokens of limited length; give the longest token, or take position "
+           "or l2";
+  if (!ruled && (c.mixer != Mixer::l2 || c.heads_apart || c.join != Join::add ||
+                 limits.norm != Norm::two))
+    return "only l2 whose heads share W_O, with residual add and in the "
+           "2-norm, shares a constant among its matrices; take a rule for "
+           "singular values";
+  if (!ruled && *limits.lipschitz <= 1.0)
+    return fmt::format(
+        "the largest constant is {}; residual blocks have 1 at least, so that "
+        "it must be above 1",
+        *limits.lipschitz);
   return "";
 }
 
 void begin_within(const WeightLimits& limits, const LanguageModel<float>& model,
                   VectorOf<float>& weights, int threads) {
-  if (limits.lipschitz) {
-    tensor(weights, model.layout().slot("wte.weight")) *= characters_scale;
-    tensor(weights, model.layout().slot("wpe.weight")) *= positions_scale;
+  View<float> characters = tensor(weights, model.layout().slot("wte.weight"));
+  if (limits.longest_token) {
+    limit_rows(characters, *limits.longest_token, true);
+  } else if (limits.lipschitz) {
+    characters *= characters_scale;
+    if (model.config().positions == Positions::table)
+      tensor(weights, model.layout().slot("wpe.weight")) *= positions_scale;
+  }
+  if (limits.rule != SingularValues::free) {
+    limit_matrices(limits, model, weights, SingularValues::normalise, threads);
+    if (limits.lipschitz)
+      limit_head(limits, model, weights, SingularValues::normalise, threads);
   }
   keep_within(limits, model, weights, threads);
 }
@@ -270,8 +201,16 @@ void begin_within(const WeightLimits& limits, const LanguageModel<float>& model,
 void keep_within(const WeightLimits& limits, const LanguageModel<float>& model,
                  VectorOf<float>& weights, int threads) {
   if (limits.spectral) cap_matrices(model, weights, *limits.spectral, threads);
-  if (limits.lipschitz)
-    Constant(model, weights, threads).bring_below(*limits.lipschitz);
+  if (limits.longest_token)
+    limit_rows(tensor(weights, model.layout().slot("wte.weight")),
+               *limits.longest_token, false);
+  if (limits.rule != SingularValues::free) {
+    limit_matrices(limits, model, weights, limits.rule, threads);
+    if (limits.lipschitz)
+      limit_head(limits, model, weights, limits.rule, threads);
+  } else if (limits.lipschitz) {
+    share_constant(model, weights, *limits.lipschitz, threads);
+  }
 }
 
 std::optional<PromisedConstant> require_within(
@@ -286,23 +225,38 @@ std::optional<PromisedConstant> require_within(
         throw RunError(fmt::format("{}: its norm is {}, above the cap of {}",
                                    t.name, norm, *limits.spectral));
     }
+  const auto longest = [&](const char* table) {
+    return longest_row(
+        tensor(weights, model.layout().slot(table)).cast<double>());
+  };
+  double longest_token = longest("wte.weight");
+  if (model.config().mixer != Mixer::lstm &&
+      model.config().positions == Positions::table)
+    longest_token += longest("wpe.weight");
+  if (limits.longest_token && longest_token > *limits.longest_token)
+    throw RunError(fmt::format("wte.weight: a row is {} long, above {}",
+                               longest_token, *limits.longest_token));
   if (!limits.lipschitz) return {};
-  const StackConstant found = stack_constant(stack_of(model, weights));
+  const Stack stack = stack_of(model, weights);
+  const StackConstant found = stack_constant(stack, where(limits));
   if (!found.logits || found.logits->value() > *limits.lipschitz)
     throw RunError(
         fmt::format("the certified constant is {}, above the promised {}",
                     found.logits ? fmt::format("{}", found.logits->value())
                                  : found.unbounded,
                     *limits.lipschitz));
-  const auto longest = [&](const char* table) {
-    return longest_row(
-        tensor(weights, model.layout().slot(table)).cast<double>());
-  };
-  return PromisedConstant{
-      .limit = *limits.lipschitz,
-      .certified = found.logits->value(),
-      .scope = found.scope,
-      .longest_token = longest("wte.weight") + longest("wpe.weight")};
+  PromisedConstant promised{.limit = *limits.lipschitz,
+                            .certified = found.logits->value(),
+                            .norm = limits.norm,
+                            .scope = found.scope,
+                            .longest_token = longest_token,
+                            .width = stack.head.rows(),
+                            .characters = stack.head.cols()};
+  StackConstantOptions other = where(limits);
+  other.norm = limits.norm == Norm::two ? Norm::token : Norm::two;
+  if (const StackConstant o = stack_constant(stack, other); o.logits)
+    promised.in_other_norm = o.logits->value();
+  return promised;
 }
 
 }  // namespace lipscope

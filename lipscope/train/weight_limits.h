@@ -16,23 +16,20 @@ namespace lipscope {
 std::string objection(const WeightLimits& limits,
                       const LanguageModelConfig& config);
 
-/// Weights as they begin, brought within the limits. For a limited constant
-/// characters are embedded ten times as long as otherwise, positions twice:
-/// there is no norm layer to bring tokens to unit size, and a model that may
-/// amplify little needs much to read.
+/// Weights as they begin, brought within the limits. Under a rule for singular
+/// values matrices begin orthogonal, each of a tensor's blocks by itself. Where
+/// the length of tokens is limited, all characters begin that long; where only
+/// the constant is, they are embedded ten times as long as otherwise, positions
+/// twice: there is no norm layer to bring tokens to unit size, and a model that
+/// may amplify little needs much to read.
 void begin_within(const WeightLimits& limits, const LanguageModel<float>& model,
                   VectorOf<float>& weights, int threads = 0);
 
-/// Weights after a step, brought back. The constant is Π(1 + L_branch) L_head;
-/// where it is above the limit, the largest factors are cut to one level t,
-///
-///   Σ_i min(log factor_i, share_i t) = log limit,
-///
-/// so that what one part does not need is there for the others. The share of
-/// an attention is half that of an MLP or of the head: most of its bound is
-/// what no input reaches. In a matrix that has to shrink by a little, the
-/// leading singular values shrink (control/spectral_trim.h) and the rest stays;
-/// what is left above the level is taken off by scaling.
+/// Weights after a step, brought back. With a rule for singular values every
+/// matrix is kept at the norm 1 (W_down at 1 over the activation's slope,
+/// queries and keys at what the limit of scores gives them), and the head at
+/// what the layers leave of the constant. Without one the constant is shared
+/// among all matrices (train/shared_constant.h).
 void keep_within(const WeightLimits& limits, const LanguageModel<float>& model,
                  VectorOf<float>& weights, int threads = 0);
 

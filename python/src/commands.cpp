@@ -182,7 +182,7 @@ void read_request(const Options& o, audit::TrainRequest& r) {
   o.read("out", r.folder);
   read_word(o, "model",
             {Mixer::dot, Mixer::l2, Mixer::l2_untied, Mixer::contractive_l2,
-             Mixer::lstm},
+             Mixer::position, Mixer::lstm},
             r.model.mixer);
   o.read("layers", r.model.layers);
   o.read("width", r.model.width);
@@ -192,14 +192,28 @@ void read_request(const Options& o, audit::TrainRequest& r) {
   read_word(o, "norm", {NormPlace::post, NormPlace::pre, NormPlace::none},
             r.model.norm);
   o.read("contraction", r.model.contraction);
-  read_word(o, "activation", {Activation::gelu, Activation::relu},
+  read_word(o, "activation",
+            {Activation::gelu, Activation::relu, Activation::max_min},
             r.model.activation);
+  o.read("position_heads", r.model.position_heads);
+  o.read("heads_apart", r.model.heads_apart);
+  read_word(o, "positions",
+            {Positions::table, Positions::rotary, Positions::none},
+            r.model.positions);
+  read_word(o, "residual", {Join::add, Join::convex, Join::none}, r.model.join);
+  o.read("residual_share", r.model.join_share);
+  o.read("head_bias", r.model.head_bias);
+  read_word(o, "optimizer", {Optimizer::adamw, Optimizer::muon},
+            r.training.optimizer);
+  o.read("muon_lr", r.training.muon.rate);
   o.read("batch", r.training.batch);
   o.read("steps", r.run.steps);
   o.read("lr", r.training.schedule.rate);
   o.read("warmup", r.training.schedule.warmup);
-  if (o.text("schedule") == "fixed")
-    r.training.schedule.after = Schedule::After::fixed;
+  read_word(o, "schedule",
+            {Schedule::After::inverse_sqrt, Schedule::After::fixed,
+             Schedule::After::linear},
+            r.training.schedule.after);
   o.read("weight_decay", r.training.adamw.weight_decay);
   o.read("dropout", r.training.dropout);
   o.read("clip", r.training.clip);
@@ -208,6 +222,13 @@ void read_request(const Options& o, audit::TrainRequest& r) {
   o.read("seed", r.training.seed);
   o.read("threads", r.training.threads);
   o.read("max_lipschitz", r.training.limits.lipschitz);
+  read_word(o, "promise", {Norm::two, Norm::token}, r.training.limits.norm);
+  o.read("longest_token", r.training.limits.longest_token);
+  read_word(o, "singular_values",
+            {SingularValues::free, SingularValues::cap, SingularValues::soft,
+             SingularValues::normalise},
+            r.training.limits.rule);
+  o.read("score_limit", r.training.limits.scores);
   o.read("spectral_cap", r.training.limits.spectral);
   o.read("cost", r.cost);
   o.read("resume", r.run.resume);

@@ -52,7 +52,7 @@ TEST(Predictor, OfAPretrainedFolderRunsTheModel) {
         sum += nll(exact.row(static_cast<Index>(i)).transpose(),
                    ids[begin + i + 1]);
     }
-    EXPECT_NEAR(predictor.mean_nll(ids),
+    EXPECT_NEAR(predictor.score(ids).nll,
                 sum / static_cast<double>(ids.size() - 1), 1e-4);
   }
 }
@@ -71,7 +71,7 @@ TEST(Predictor, OfATrainedFolderIsTheModelThatLearntToTheLastBit) {
     EXPECT_TRUE(predictor.reads_characters());
     const std::vector<int> ids = {0, 3, 1, 4, 2, 2, 0};
     EXPECT_EQ(ids_of(predictor.tokenizer().encode("adbecca")), ids);
-    EXPECT_EQ(predictor.mean_nll(ids), mean_nll(model, weights, ids, 1))
+    EXPECT_EQ(predictor.score(ids).nll, score_of(model, weights, ids, 1).nll)
         << name_of(mixer);
   }
 }

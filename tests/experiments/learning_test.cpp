@@ -54,7 +54,8 @@ TEST(Learning, KeepsWhatTheTrainerSaw) {
         layer_gradient_norm(trainer.model().layout(), trainer.gradients(), 1) /
         7;
     if (state.step != 3 && state.step != 6 && state.step != 7) continue;
-    const double nll = mean_nll(trainer.model(), state.weights, text.valid, 1);
+    const double nll =
+        score_of(trainer.model(), state.weights, text.valid, 1).nll;
     EXPECT_EQ(result.valid_nll(state.step), nll);
     if (nll < least) {
       least = nll;
@@ -64,7 +65,7 @@ TEST(Learning, KeepsWhatTheTrainerSaw) {
   EXPECT_EQ(result.seen.size(), 3u);
   EXPECT_EQ(result.valid_nll(5), std::nullopt);
   EXPECT_EQ(result.best_valid_nll, least);
-  EXPECT_EQ(result.test_nll, mean_nll(trainer.model(), best, text.test, 1));
+  EXPECT_EQ(result.test_nll, score_of(trainer.model(), best, text.test, 1).nll);
   EXPECT_NEAR(result.gradient_norm, gradients, 1e-12 * gradients);
   EXPECT_NEAR(result.first_layer_norm, first, 1e-12 * first);
   EXPECT_NEAR(result.last_layer_norm, last, 1e-12 * last);

@@ -148,9 +148,9 @@ TEST(TrainingRun, KeepsTheBestWeights) {
   LanguageModel<float> model(tiny(Mixer::l2, corpus()));
   const auto weights =
       read_weights(folder / "model.safetensors", model.layout());
-  EXPECT_EQ(mean_nll(model, weights, corpus().valid, 1), best);
+  EXPECT_EQ(score_of(model, weights, corpus().valid, 1).nll, best);
   EXPECT_EQ(summary.best_valid_nll, best);
-  EXPECT_EQ(summary.test_nll, mean_nll(model, weights, corpus().test, 1));
+  EXPECT_EQ(summary.test_nll, score_of(model, weights, corpus().test, 1).nll);
 }
 
 TEST(TrainingRun, RefusesAFolderThatHoldsAnotherRun) {

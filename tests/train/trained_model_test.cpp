@@ -154,7 +154,8 @@ TEST(TrainedModel, IsDividedByTheBoundForItsContext) {
   const AttentionWeights read =
       load_layer(load_model(t.folder.path()), 0, MapName::attn).attention;
   EXPECT_LT(relative(read.output, exact.output), 1e-14);
-  EXPECT_GT(learnt.mixing()[0]->attention()->divisor(t.weights.cast<double>()), 2.0);
+  EXPECT_GT(learnt.mixing()[0]->attention()->divisor(t.weights.cast<double>()),
+            2.0);
 }
 
 TEST(TrainedModel, ReadsCharacters) {

@@ -94,10 +94,10 @@ TEST(Training, LearnsATextThatRepeats) {
                     {.batch = 8, .schedule = {.rate = 2e-2, .warmup = 10}});
     TrainingState state = trainer.initial();
     const double before =
-        mean_nll(trainer.model(), state.weights, corpus.valid, 1);
+        score_of(trainer.model(), state.weights, corpus.valid, 1).nll;
     for (int i = 0; i < 60; ++i) trainer.step(state, corpus.train);
     const double after =
-        mean_nll(trainer.model(), state.weights, corpus.valid, 1);
+        score_of(trainer.model(), state.weights, corpus.valid, 1).nll;
     // of 13 equally likely characters: log 13 = 2.56
     EXPECT_GT(before, 2.0) << name_of(mixer);
     EXPECT_LT(after, mixer == Mixer::contractive_l2 ? 2.0 : 1.0)
@@ -141,7 +141,8 @@ TEST(MuonTraining, LearnsATextThatRepeats) {
     Trainer trainer(tiny(mixer, corpus), by_muon());
     TrainingState state = trainer.initial();
     for (int i = 0; i < 60; ++i) trainer.step(state, corpus.train);
-    EXPECT_LT(mean_nll(trainer.model(), state.weights, corpus.valid, 1), 1.0)
+    EXPECT_LT(score_of(trainer.model(), state.weights, corpus.valid, 1).nll,
+              1.0)
         << name_of(mixer);
   }
 }
