@@ -68,7 +68,7 @@ _CHECKED: dict[str, Callable[[str, Any], Any]] = {
     **{
         name: (lambda least: lambda n, v: _whole(n, v, least))(least)
         for least, names in {
-            0: ("offset", "restarts", "warmup", "measure", "positions", "targets", "seed", "threads", "memory"),
+            0: ("offset", "position_heads", "restarts", "warmup", "measure", "positions", "targets", "seed", "threads", "memory"),
             1: (
                 "num_heads", "samples", "max_steps", "max_evaluations", "depth", "max_iterations", "width", "context",
                 "mlp_width", "batch", "eval_every", "iterations", "steps",
@@ -81,12 +81,13 @@ _CHECKED: dict[str, Callable[[str, Any], Any]] = {
         name: lambda n, v: _real(n, v, 0.0)
         for name in (
             "tolerance", "tau", "nu", "epsilon", "move_atoms", "scale", "truncation", "lr", "max_lipschitz",
-            "spectral_cap",
+            "spectral_cap", "longest_token", "muon_lr", "score_limit",
         )
     },
     "enclose": lambda n, v: _real(n, v, 1.0),
     "delta": lambda n, v: _real(n, v, 0.0, 1.0),
     "contraction": lambda n, v: _real(n, v, 0.0, 1.0),
+    "residual_share": lambda n, v: _real(n, v, 0.0, 1.0),
     "radius": lambda n, v: v if isinstance(v, str) else repr(_real(n, v, 0.0)),
     "norm": lambda n, v: str(v),
     "window": lambda n, v: window_of(v),
@@ -468,9 +469,15 @@ def train(
     layers: int | None = None,
     width: int | None = None,
     heads: int | None = None,
+    position_heads: int | None = None,
+    heads_apart: bool | None = None,
     context: int | None = None,
+    positions: str | None = None,
     mlp_width: int | None = None,
     norm: str | None = None,
+    residual: str | None = None,
+    residual_share: float | None = None,
+    head_bias: bool | None = None,
     invertible: bool = False,
     contraction: float | None = None,
     activation: str | None = None,
@@ -479,12 +486,18 @@ def train(
     lr: float | None = None,
     warmup: int | None = None,
     schedule: str | None = None,
+    optimizer: str | None = None,
+    muon_lr: float | None = None,
     weight_decay: float | None = None,
     dropout: float | None = None,
     clip: float | None = None,
     eval_every: int | None = None,
     measure: int | None = None,
     max_lipschitz: float | None = None,
+    promise: str | None = None,
+    longest_token: float | None = None,
+    singular_values: str | None = None,
+    score_limit: float | None = None,
     cost: bool | None = None,
     spectral_cap: float | None = None,
     seed: int | None = None,
@@ -503,14 +516,14 @@ def train(
         model, norm, contraction = "contractive-l2", "none", 0.9 if contraction is None else contraction
     elif contraction is not None:
         raise InputError("contraction: of an invertible model; give invertible=True")
-    if schedule not in (None, "inverse-sqrt", "fixed"):
-        raise ValueError(f"schedule: expected inverse-sqrt or fixed, got {schedule!r}")
     if cost and max_lipschitz is None:
         raise InputError("cost: what a limit costs; give max_lipschitz")
     given = dict(locals())
-    del given["invertible"]
+    del given["invertible"], given["positions"]
     options = _options(given)
-    # numbers here, and lists in the other commands
+    # a word here, and numbers or lists in the other commands
+    if positions is not None:
+        options["positions"] = str(positions)
     for name, value in (("layers", layers), ("heads", heads)):
         if value is not None:
             options[name] = _whole(name, value, 1)
