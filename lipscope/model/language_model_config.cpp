@@ -173,7 +173,6 @@ LanguageModelConfig parse_language_model_config(std::string_view text,
       c.join = named(r, "residual", all_joins);
       if (c.join == Join::convex)
         c.join_share = r.positive({"residual_share"}, 1.0);
-      c.head_bias = r.flag({"head_bias"}, false);
     }
     c.head_bias = r.flag({"head_bias"}, false);
     if (r.find("contraction") != nullptr)

@@ -17,7 +17,7 @@ namespace {
 
 // Scaling in f32 rounds each entry by a relative 2⁻²⁴, and so moves ‖W‖₂ by at
 // most 2⁻²³‖W‖_F: less than this for matrices of rank up to 6000
-constexpr double margin = 1e-5;
+constexpr double room_for_rounding = 1e-5;
 
 // how much longer embeddings begin where their length is not limited;
 // positions, which tell less, by less
@@ -101,7 +101,8 @@ void limit_head(const WeightLimits& limits, const LanguageModel<float>& model,
     throw RunError(fmt::format("the promised constant: {}", found.unbounded));
   limit_singular_values(
       tensor(weights, model.layout().slot(head_name)),
-      {rule, *limits.lipschitz / found.hidden->value() * (1.0 - margin),
+      {rule,
+       *limits.lipschitz / found.hidden->value() * (1.0 - room_for_rounding),
        threads});
 }
 
@@ -110,7 +111,8 @@ void limit_rows(View<float> table, double longest, bool all) {
   for (Index i = 0; i < table.rows(); ++i) {
     const double length = table.row(i).cast<double>().norm();
     if (length > longest || (all && length > 0))
-      table.row(i) *= static_cast<float>(longest / length * (1.0 - margin));
+      table.row(i) *=
+          static_cast<float>(longest / length * (1.0 - room_for_rounding));
   }
 }
 
@@ -121,7 +123,8 @@ void cap_matrices(const LanguageModel<float>& model, VectorOf<float>& weights,
     if (!tensors[i].matrix) return;
     View<float> w = tensor(weights, tensors[i].slot);
     const double norm = weight_norm_above(w.cast<double>());
-    if (norm > cap) w *= static_cast<float>(cap / norm * (1.0 - margin));
+    if (norm > cap)
+      w *= static_cast<float>(cap / norm * (1.0 - room_for_rounding));
   });
 }
 
