@@ -121,7 +121,7 @@ double weight_norm_above(const Matrix& w) {
   return norm_by(w, eigenvalue_above);
 }
 
-double weight_norm_above(const Matrix& w, double guess) {
+double guessed_norm_above(const Matrix& w, double guess) {
   require(guess > 0.0 && std::isfinite(guess),
           "weight norm: {} cannot be a norm", guess);
   if (w.size() == 0) return 0.0;

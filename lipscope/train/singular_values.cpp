@@ -30,7 +30,7 @@ double frobenius(const MatrixOf<float>& m) {
 
 // W/‖W‖ · limit where the norm is not proved to be at most `most`
 void divide_above(View<float> w, double most, double limit) {
-  const double norm = weight_norm_above(w.cast<double>(), most);
+  const double norm = guessed_norm_above(w.cast<double>(), most);
   if (norm > most)
     w *= static_cast<float>(limit / norm * (1.0 - rounding_margin));
 }

@@ -151,7 +151,7 @@ TEST(Rules, LeaveNoProvedNormAboveTheLimit) {
                {MatrixOf<float>(w.cast<float>()), flat}) {
             const MatrixOf<float> is =
                 under({.rule = rule, .limit = limit, .threads = 1}, was);
-            EXPECT_LE(weight_norm_above(is.cast<double>(), limit), limit)
+            EXPECT_LE(guessed_norm_above(is.cast<double>(), limit), limit)
                 << name_of(rule) << " " << rows << "x" << cols << " " << limit
                 << " " << size;
             EXPECT_GT(is.norm(), 0.0f);
