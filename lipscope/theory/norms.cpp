@@ -121,6 +121,29 @@ double weight_norm_above(const Matrix& w) {
   return norm_by(w, eigenvalue_above);
 }
 
+double guessed_norm_above(const Matrix& w, double guess) {
+  require(guess > 0.0 && std::isfinite(guess),
+          "weight norm: {} cannot be a norm", guess);
+  if (w.size() == 0) return 0.0;
+  require(w.allFinite(), "weight norm: the [{}x{}] matrix is not finite",
+          w.rows(), w.cols());
+  // no entry is above the norm; what is left is at most one at this scale
+  if (w.cwiseAbs().maxCoeff() > guess) return weight_norm_above(w);
+  const double scale = scale_of(guess);
+  const Matrix scaled = w / scale;
+  const Gram gram =
+      w.rows() >= w.cols() ? gram_of_columns(scaled) : gram_of_rows(scaled);
+  // the t whose λ_max(G) ≤ t + c tr(tI − G) + error is at most guess², with
+  // room for the rounding of t itself
+  const double most = (guess / scale) * (guess / scale);
+  const double n = static_cast<double>(gram.g.rows());
+  const double diagonal = most + gram.g.diagonal().cwiseAbs().maxCoeff();
+  const double t =
+      most * (1.0 - 16.0 * unit_roundoff) - 1.01 * gram.error -
+      1.01 * (2 * unit_roundoff + cholesky_slack(gram.g.rows()) * n) * diagonal;
+  return t > 0.0 && confirmed(gram.g, t) ? guess : weight_norm_above(w);
+}
+
 double power_norm_above(const Matrix& w) {
   return norm_by(w, power_eigenvalue_above);
 }

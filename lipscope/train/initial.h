@@ -41,9 +41,9 @@ Initial zeros();
 Initial orthogonal(double gain = 1.0);
 
 /// A matrix with orthonormal columns, or with orthonormal rows where it has
-/// more columns than rows, uniform among all of those [Stewart80]: Q of a
-/// normal matrix G = QR with positive numbers on the diagonal of R. In f64, by
-/// Householder's reflections.
+/// more columns than rows, uniform among all of those: Q of a normal matrix
+/// G = QR with positive numbers on the diagonal of R. In f64, by Householder's
+/// reflections.
 Matrix orthonormal(Index rows, Index cols, Rng rng);
 
 /// How many of the coordinates of a token begin as its place: a quarter, two

@@ -28,9 +28,9 @@ double frobenius(const MatrixOf<float>& m) {
   return std::sqrt(m.cast<double>().squaredNorm());
 }
 
-// W/‖W‖ · limit where the norm is above `most`
+// W/‖W‖ · limit where the norm is not proved to be at most `most`
 void divide_above(View<float> w, double most, double limit) {
-  const double norm = weight_norm_above(w.cast<double>());
+  const double norm = guessed_norm_above(w.cast<double>(), most);
   if (norm > most)
     w *= static_cast<float>(limit / norm * (1.0 - rounding_margin));
 }
@@ -83,10 +83,13 @@ void bjorck(View<float> w, const SingularValueLimit& rule) {
   MatrixOf<float> x = in_parts_of_aim();
   if ((x.array() == 0.0f).all()) return;
   MatrixOf<float> gram = smaller_gram(x, how);
-  if (!surely_small(x, gram, how)) {
-    divide_above(w, std::sqrt(most_square) * aim, aim);
+  const auto begin_again = [&] {
     x = in_parts_of_aim();
     gram = smaller_gram(x, how);
+  };
+  if (!surely_small(x, gram, how)) {
+    divide_above(w, std::sqrt(most_square) * aim, aim);
+    begin_again();
   }
   if (rule.rule == SingularValues::soft) {
     x = bjorck_step(x, gram, how);
@@ -95,6 +98,11 @@ void bjorck(View<float> w, const SingularValueLimit& rule) {
     // ½ 0.0153² 3.02 < 4e-4. Forty steps bring 1e-6 there: 1.5³⁵ > 1e6
     constexpr int most_steps = 40;
     constexpr double near = 0.03;
+    // small is what is small beside the norm
+    if (gram.diagonal().maxCoeff() < 0.25f) {
+      w *= static_cast<float>(aim / weight_norm_above(w.cast<double>()));
+      begin_again();
+    }
     for (int i = 0; i < most_steps; ++i) {
       const bool last = from_identity(gram) <= near;
       x = bjorck_step(x, gram, how);

@@ -48,9 +48,10 @@ struct SingularValueLimit {
 /// The norm is then at most the limit. cap proves it in f64 (theory/norms.h).
 /// The others aim a relative 1e-5 below the limit, as f32 rounds by less than
 /// that, and prove only that σ ≤ √3·limit before the first step; whoever
-/// promises a constant proves it again for the weights as they are.
+/// promises a constant proves it for the weights as they are:
+/// guessed_norm_above(w, limit) of theory/norms.h does so by one factorisation.
 /// normalise leaves singular values below 1e-6 of the norm where they come to
-/// in its most 40 steps, each of which makes small ones 1.5 times as large; all
+/// after 40 steps, each of which makes small ones 1.5 times as large; all
 /// others are within 1e-3 of the limit.
 void limit_singular_values(View<float> w, const SingularValueLimit& rule);
 

@@ -60,6 +60,37 @@ TEST(WeightNorm, ACholeskyThatFailsRaisesTheGuess) {
   EXPECT_LE(weight_norm_above(w), 1.006);
 }
 
+TEST(GuessedNorm, IsTheGuessWhereThatIsProved) {
+  // many values close together, in both orientations and far from one
+  for (const double size : {1e-60, 0.3, 1.0, 1e60})
+    for (const auto& [m, n] : {std::pair<Index, Index>{90, 90}, {90, 200}}) {
+      const Matrix u = symmetric_eigen(gaussian(m, m, Rng(1)) +
+                                       gaussian(m, m, Rng(1)).transpose())
+                           .vectors;
+      Matrix w = Matrix::Zero(m, n);
+      w.leftCols(m) = size * Vector::LinSpaced(m, 0.9, 1.0).asDiagonal() * u;
+      for (const double above_it : {1e-9, 1e-5, 0.1}) {
+        const double guess = size * (1 + above_it);
+        EXPECT_EQ(guessed_norm_above(w, guess), guess);
+        EXPECT_EQ(guessed_norm_above(w.transpose(), guess), guess);
+      }
+      // below the norm it is never believed
+      for (const double below : {1e-9, 1e-5, 0.1, 0.999}) {
+        const double guess = size * (1 - below);
+        EXPECT_GE(guessed_norm_above(w, guess), size * (1 - 1e-13));
+        EXPECT_GE(guessed_norm_above(w.transpose(), guess), size * (1 - 1e-13));
+      }
+    }
+  EXPECT_EQ(guessed_norm_above(Matrix::Zero(3, 4), 0.5), 0.5);
+  EXPECT_NEAR(guessed_norm_above(Matrix::Constant(1, 1, -2.0), 1.0), 2.0,
+              1e-12);
+  EXPECT_EQ(guessed_norm_above(Matrix(0, 4), 0.5), 0.0);
+  EXPECT_THROW(guessed_norm_above(Matrix::Identity(2, 2), 0.0),
+               std::invalid_argument);
+  EXPECT_THROW(guessed_norm_above(Matrix::Constant(2, 2, NAN), 1.0),
+               std::invalid_argument);
+}
+
 TEST(EigenvalueAbove, IsTheLargestWhateverIsBelowZero) {
   // beyond 24 rows the guess is Lanczos', and it must keep the sign: the
   // eigenvalue of largest absolute value is −5

@@ -43,7 +43,8 @@ void expect_gradients(const LanguageModelConfig& config, double dropout = 0) {
 
   // of each tensor by itself, along a random direction
   for (std::size_t i = 0; i < model.layout().tensors().size(); ++i) {
-    const auto& [name, slot, initial, matrix] = model.layout().tensors()[i];
+    const auto& [name, slot, initial, matrix, blocks] =
+        model.layout().tensors()[i];
     Vector direction = Vector::Zero(weights.size());
     direction.segment(slot.offset, slot.size()) =
         random_direction(slot.size(), Rng(5).split(i));

@@ -70,8 +70,8 @@ TEST(Initial, OrthogonalMatricesHaveAllSingularValuesAtTheirGain) {
     }
   }
   // blocks differ, and so do tensors of one shape
-  const Layout::Tensor& heads = layout.tensors()[3];
-  EXPECT_GT((block(numbers, heads, 0) - block(numbers, heads, 1)).norm(), 0.5f);
+  const Layout::Tensor& four = layout.tensors()[3];
+  EXPECT_GT((block(numbers, four, 0) - block(numbers, four, 1)).norm(), 0.5f);
 }
 
 // E Q = 0 needs the signs of R's diagonal: without them Q's first column would

@@ -34,8 +34,9 @@ MatrixOf<float> under(const SingularValueLimit& rule, MatrixOf<float> w) {
   return w;
 }
 
-// the margin of 1e-5, and what f32 does
-constexpr double tolerance = 3e-5;
+// the limit that is aimed at is 1e-5 lower: limit·f(σ/limit) then moves by σ³
+// of it, at most 3√3, and f32 does less
+constexpr double tolerance = 6e-5;
 
 // by hand: f(σ) = 1.5σ − 0.5σ³
 TEST(SoftRule, MapsSingularValuesByTheCubic) {
@@ -150,7 +151,7 @@ TEST(Rules, LeaveNoProvedNormAboveTheLimit) {
                {MatrixOf<float>(w.cast<float>()), flat}) {
             const MatrixOf<float> is =
                 under({.rule = rule, .limit = limit, .threads = 1}, was);
-            EXPECT_LE(weight_norm_above(is.cast<double>()), limit)
+            EXPECT_LE(guessed_norm_above(is.cast<double>(), limit), limit)
                 << name_of(rule) << " " << rows << "x" << cols << " " << limit
                 << " " << size;
             EXPECT_GT(is.norm(), 0.0f);
