@@ -77,6 +77,17 @@ TEST_P(EveryPositionHeads, AreTheSameInSinglePrecisionUpToRounding) {
             test::rounding<float>(50) * exact.norm());
 }
 
+// ARCHITECTURE.md, "Independent rows"
+TEST(PositionHeads, OfOneSequenceHaveTheBitsThatTheyHaveBesideOthers) {
+  const Shape s{7, 5, 3, 3, 5, 10, 4};
+  const PositionHeads heads = random_heads(s, 13);
+  const Matrix x = gaussian(s.n * s.sequences, s.features, Rng(14));
+  const Matrix all = PositionHeadsMap<double>(heads, s.sequences, 2)(x);
+  const PositionHeadsMap<double> alone(heads, 1, 1);
+  for (Index q = 0; q < s.sequences; ++q)
+    EXPECT_EQ(alone(x.middleRows(q * s.n, s.n)), all.middleRows(q * s.n, s.n));
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Shapes, EveryPositionHeads,
     testing::Values(Shape{5, 5, 2, 3, 4, 6, 1},    // all distances
