@@ -19,6 +19,9 @@ namespace {
 // most 2⁻²³‖W‖_F: less than this for matrices of rank up to 6000
 constexpr double room_for_rounding = 1e-5;
 
+// what the rules for singular values and the proof of norms may be above
+constexpr double room_for_proof = 1e-4;
+
 // how much longer embeddings begin where their length is not limited;
 // positions, which tell less, by less
 constexpr float characters_scale = 10.0f, positions_scale = 2.0f;
@@ -91,7 +94,8 @@ void limit_matrices(const WeightLimits& limits,
   }
 }
 
-// What the layers leave of the constant is the head's.
+// What the layers leave of the constant is the head's; that it is not more is
+// proved.
 void limit_head(const WeightLimits& limits, const LanguageModel<float>& model,
                 VectorOf<float>& weights, SingularValues rule, int threads) {
   Stack layers = stack_of(model, weights);
@@ -99,11 +103,10 @@ void limit_head(const WeightLimits& limits, const LanguageModel<float>& model,
   const StackConstant found = stack_constant(layers, where(limits));
   if (!found.hidden)
     throw RunError(fmt::format("the promised constant: {}", found.unbounded));
-  limit_singular_values(
-      tensor(weights, model.layout().slot(head_name)),
-      {rule,
-       *limits.lipschitz / found.hidden->value() * (1.0 - room_for_rounding),
-       threads});
+  const double left =
+      *limits.lipschitz / found.hidden->value() * (1.0 - room_for_proof);
+  View<float> head = tensor(weights, model.layout().slot(head_name));
+  limit_singular_values(head, {rule, left, threads});
 }
 
 // rows of a table that are longer, or all of them, are made that long
