@@ -12,8 +12,8 @@ namespace lipscope {
 namespace {
 
 // Scaling in f32 rounds each entry by a relative 2⁻²⁴, and so moves ‖W‖₂ by at
-// most 2⁻²³‖W‖_F: less than this for matrices of rank up to 6000. Steps of
-// Björck in f32 were never seen to move it by a third of this
+// most 2⁻²³‖W‖_F: less than this for matrices of rank up to 6000. That steps of
+// Björck in f32 stay within it is not proved, but tested
 // (tests/train/singular_values_test.cpp).
 constexpr double rounding_margin = 1e-5;
 
