@@ -168,5 +168,61 @@ TEST(WeightLimits, ABrokenPromiseIsAnError) {
                RunError);
 }
 
+TEST(WeightLimits, KeepEveryMatrixAtItsNormAndGiveTheHeadTheRest) {
+  for (const Mixer mixer : {Mixer::position, Mixer::dot, Mixer::l2})
+    for (const Join join : all_joins) {
+      const WeightLimits limits{.lipschitz = 3.0,
+                                .norm = Norm::token,
+                                .longest_token = 2.0,
+                                .rule = SingularValues::soft};
+      const LanguageModel<float> model(little_apart(mixer, join));
+      EXPECT_EQ(objection(limits, model.config()), "");
+      VectorOf<float> weights = model.layout().initial<float>(1);
+      begin_within(limits, model, weights, 1);
+      const auto begun = require_within(limits, model, weights);
+      EXPECT_LE(begun->certified, 3.0);
+      EXPECT_GT(begun->certified, 2.98);
+      EXPECT_NEAR(begun->longest_token, 2.0, 1e-4);
+      // a step that makes all of them larger
+      weights *= 1.3f;
+      EXPECT_THROW(require_within(limits, model, weights), RunError);
+      keep_within(limits, model, weights, 1);
+      const auto kept = require_within(limits, model, weights);
+      EXPECT_LE(kept->certified, 3.0);
+      EXPECT_GT(kept->certified, 2.98) << name_of(mixer) << name_of(join);
+      EXPECT_LE(kept->longest_token, 2.0);
+      // by hand: six features, five characters
+      EXPECT_NEAR(kept->certified_rms(), kept->certified * std::sqrt(6.0 / 5.0),
+                  1e-12);
+      for (const Layout::Tensor& t : model.layout().tensors())
+        if (t.matrix && t.name != "lm_head.weight")
+          for (Index b = 0; b < t.blocks; ++b)
+            EXPECT_LE(weight_norm_above(block(weights, t, b).cast<double>()),
+                      1.0 + 1e-4)
+                << t.name;
+    }
+}
+
+TEST(WeightLimits, SayWhatCannotBePromised) {
+  const WeightLimits token{.lipschitz = 3.0, .norm = Norm::token};
+  const WeightLimits ruled{.lipschitz = 3.0, .rule = SingularValues::soft};
+  const auto why = [](const WeightLimits& limits, LanguageModelConfig config) {
+    return objection(limits, config);
+  };
+  EXPECT_NE(why(token, promising()).find("take a rule"), std::string::npos);
+  EXPECT_NE(why(ruled, little_apart(Mixer::dot, Join::none))
+                .find("give the longest token"),
+            std::string::npos);
+  EXPECT_NE(why(ruled, little_apart(Mixer::l2_untied, Join::none))
+                .find("l2-untied has no promised constant"),
+            std::string::npos);
+  EXPECT_NE(why({.longest_token = 1.0}, little(Mixer::dot, NormPlace::none))
+                .find("take positions rotary or none"),
+            std::string::npos);
+  EXPECT_NE(why(ruled, little(Mixer::position, NormPlace::pre))
+                .find("take norm none"),
+            std::string::npos);
+}
+
 }  // namespace weight_limits_test
 }  // namespace lipscope::test
