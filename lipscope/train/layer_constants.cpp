@@ -5,9 +5,12 @@
 #include "lipscope/operators/compose.h"
 #include "lipscope/theory/bounds.h"
 #include "lipscope/theory/norms.h"
+#include "lipscope/theory/position_heads_bound.h"
 
 namespace lipscope {
 namespace {
+
+Magnitude square(Magnitude m) { return m * m; }
 
 // what mixes in a layer, as a map of one sequence
 template <class Real>
@@ -28,6 +31,34 @@ MapPtr<Real> mixing_map(const MixingLayer<float>& layer,
       std::make_unique<PositionHeadsMap<Real>>(*heads, 1, threads);
   return map ? sum<Real>(std::move(map), std::move(positions))
              : std::move(positions);
+}
+
+// The smallest that is proved of it in the 2-norm. Position heads and the
+// others write different coordinates: squares of their constants add up.
+std::optional<Bound> bound_above(const MixingLayer<float>& layer,
+                                 const VectorOf<float>& weights, Index n,
+                                 double radius) {
+  std::optional<Bound> best;
+  if (layer.attention() != nullptr) {
+    const AttentionShape& shape = layer.attention()->shape();
+    best = best_bound(bounds(layer.exported(weights), {.kind = shape.kind,
+                                                       .mask = Mask::causal,
+                                                       .n = n,
+                                                       .radius = radius,
+                                                       .rope = shape.rotary}),
+                      Norm::two);
+    if (!best) return best;
+  }
+  const auto heads = layer.exported_position_heads(weights);
+  if (!heads) return best;
+  Magnitude squares = square(position_heads_lipschitz(*heads, Norm::two));
+  Statement statement{.name = "position_heads", .mask = "causal"};
+  if (best) {
+    squares = squares + square(magnitude_of(*best));
+    statement.name += " and " + best->name;
+  }
+  return make_bound(statement, root(squares),
+                    best ? best->scope : InputSet::everywhere());
 }
 
 }  // namespace
@@ -54,14 +85,7 @@ std::vector<LayerConstant> layer_constants(LanguageModel<float>& model,
       with_start.common_shift = common_shift_of(
           dynamic_cast<const MultiHeadAttention<float>&>(*search));
     c.measured = measure_norm(*search, *witness, x, with_start);
-    if (plain)
-      c.above = best_bound(bounds(layer->exported(weights),
-                                  {.kind = layer->shape().attention.kind,
-                                   .mask = Mask::causal,
-                                   .n = n,
-                                   .radius = c.radius,
-                                   .rope = layer->shape().attention.rotary}),
-                           Norm::two);
+    c.above = bound_above(*layer, weights, n, c.radius);
     found.push_back(std::move(c));
   }
   return found;

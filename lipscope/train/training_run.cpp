@@ -51,8 +51,9 @@ void cut_metrics(const fs::path& path, Index step) {
     if (!x.is_null() && !x.is_number())
       throw InputError(fmt::format("\"parameters.x\" is {}, expected a number",
                                    shown(nlohmann::json(x))));
+    const ordered_json split = member(asked, "split");
     if (step > 0 && (x.is_null() || x <= static_cast<double>(step)) &&
-        member(asked, "split") != "test")
+        split != "test" && split != "last tenth")
       kept += json_line(line);
   });
   AtomicFile file(path);

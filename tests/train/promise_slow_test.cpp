@@ -190,7 +190,8 @@ TEST(PromisedConstant, IsNeverExceededUnderARuleForSingularValues) {
       std::printf("%s, residual %s: %.3f of what is proved was reached\n",
                   name_of(mixer).c_str(), name_of(join).c_str(), best);
       // orthogonal matrices with max-min lose nothing
-      if (mixer == Mixer::position && join == Join::none) EXPECT_GT(best, 0.8);
+      const bool tight = mixer == Mixer::position && join == Join::none;
+      EXPECT_GT(best, tight ? 0.8 : 0.02);
     }
   EXPECT_GE(models, 50);
 }
