@@ -113,7 +113,7 @@ double norm_at(const Map<double>& f, const Matrix& x, Norm norm) {
 double climbed(const Map<double>& f, Matrix x, double radius, Norm norm,
                Rng rng) {
   double best = norm_at(f, x, norm);
-  for (std::uint64_t step = 0; step < 30; ++step) {
+  for (std::uint64_t step = 0; step < 18; ++step) {
     const double length = radius * std::pow(0.5, double(step % 6));
     const Matrix y = within(
         x + length * gaussian(x.rows(), x.cols(), rng.split(step)), radius);
@@ -149,7 +149,7 @@ double reached_of(const Promise& p, const Corpus& corpus) {
                                     .rule = SingularValues::soft},
                                    trainer.model(), state.weights);
   EXPECT_LE(kept->certified, p.limit);
-  EXPECT_GT(kept->certified, 0.99 * p.limit) << "the promise does not bind";
+  EXPECT_GT(kept->certified, 0.9 * p.limit) << "the promise does not bind";
 
   const Stack stack = stack_of(trainer.model(), state.weights);
   const MapPtr<double> f = test::stack_map(stack);
