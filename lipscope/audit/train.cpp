@@ -107,6 +107,13 @@ void require_allowed(const TrainRequest& request) {
                                  : limits.spectral      ? "--spectral-cap"
                                                         : "--singular-values",
                                  why));
+  const Schedule& schedule = request.training.schedule;
+  if (schedule.after == Schedule::After::linear &&
+      schedule.warmup > schedule.steps)
+    throw InputError(
+        fmt::format("--schedule linear: a warm-up of {} steps in a run of {}; "
+                    "give a smaller --warmup",
+                    schedule.warmup, schedule.steps));
   if (request.cost && !limits.lipschitz)
     throw InputError("--cost: what a limit costs; give --max-lipschitz");
 }

@@ -268,6 +268,20 @@ inline std::vector<OptionRow> option_table() {
           "--contraction 0.8");
   refused("train", "--activation", learn, "--activation gelu",
           "--activation relu");
+  refused("train", "--position-heads", learn, "--position-heads 0",
+          "--position-heads 1");
+  refused("train", "--heads-apart", learn, "", "--heads-apart");
+  refused("train", "--positions", learn, "--positions rotary",
+          "--positions none");
+  refused("train", "--residual", learn + "--norm none", "--residual add",
+          "--residual none");
+  refused("train", "--residual-share", learn + "--norm none --residual convex",
+          "--residual-share 0.5", "--residual-share 0.25");
+  refused("train", "--head-bias", learn, "", "--head-bias");
+  refused("train", "--optimizer", learn, "--optimizer adamw",
+          "--optimizer muon");
+  refused("train", "--muon-lr", learn + "--optimizer muon", "--muon-lr 0.02",
+          "--muon-lr 0.03");
   refused("train", "--batch", learn, "--batch 2", "--batch 3");
   refused("train", "--lr", learn, "--lr 0.001", "--lr 0.002");
   refused("train", "--warmup", learn, "--warmup 1", "--warmup 2");
@@ -283,6 +297,17 @@ inline std::vector<OptionRow> option_table() {
   const std::string limited = learn + "--model l2 --norm none ";
   refused("train", "--max-lipschitz", limited, "--max-lipschitz 4",
           "--max-lipschitz 5");
+  const std::string ruled =
+      learn +
+      "--norm none --positions none --singular-values soft "
+      "--longest-token 4 --max-lipschitz 4 ";
+  refused("train", "--promise", ruled, "--promise 2", "--promise token");
+  refused("train", "--score-limit", ruled, "--score-limit 1",
+          "--score-limit 2");
+  refused("train", "--longest-token", learn + "--positions none",
+          "--longest-token 4", "--longest-token 5");
+  refused("train", "--singular-values", learn, "--singular-values soft",
+          "--singular-values cap");
   refused("train", "--spectral-cap", learn, "--spectral-cap 1",
           "--spectral-cap 2");
   refused("train", "--spectral-norm", learn, "", "--spectral-norm");
