@@ -7,8 +7,8 @@
 namespace lipscope {
 
 Certifier::Certifier(const Stack& stack)
-    : deviation_(stack), map_(stack_map(stack, 1)), head_(stack.head) {
-  require(head_.size() > 0, "certifier: the model has no head");
+    : deviation_(stack), map_(stack_map(stack, 1)), readout_{stack.head} {
+  require(readout_.weight.size() > 0, "certifier: the model has no head");
 }
 
 Certifier::Sequence Certifier::sequence(Matrix x) const {
@@ -23,10 +23,11 @@ Robustness Certifier::at(const Sequence& sequence, Index position,
           "certifier: position {} of {}", position, sequence.x.rows());
   Robustness r;
   r.certified = certified_radius(
-      sequence.states.last.row(position).transpose(), head_,
+      sequence.states.last.row(position).transpose(), readout_,
       [&](double size) { return deviation_.gain(sequence.states, n, size); });
   if (options.targets > 0)
-    r.attack = attack(*map_, head_, sequence.x.topRows(n), options);
+    r.attack =
+        attack({*map_, readout_, position}, sequence.x.topRows(n), options);
   return r;
 }
 

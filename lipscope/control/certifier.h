@@ -38,7 +38,7 @@ class Certifier {
  private:
   Deviation deviation_;
   MapPtr<double> map_;
-  Matrix head_;
+  Readout readout_;
 };
 
 }  // namespace lipscope

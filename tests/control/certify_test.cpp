@@ -14,8 +14,8 @@ namespace lipscope {
 namespace certify_test {
 
 // three characters over two features: (1, 0), (0, 1), (−1, 0)
-Matrix three_characters() {
-  return (Matrix(2, 3) << 1, 0, -1, 0, 1, 0).finished();
+Readout three_characters() {
+  return {(Matrix(2, 3) << 1, 0, -1, 0, 1, 0).finished()};
 }
 
 // z = (2, 1, −2): 1/√2 from the second, 4/2 from the third
@@ -31,6 +31,12 @@ MapPtr<double> identity(Index d) {
   zero.up = Matrix::Zero(d, 1);
   zero.down = Matrix::Zero(1, d);
   return residual<double>(std::make_unique<Mlp<double>>(zero, 1));
+}
+
+// the prediction of the last token
+std::optional<Attack> attacked(const Map<double>& map, const Readout& readout,
+                               const Matrix& x) {
+  return attack({map, readout, x.rows() - 1}, x);
 }
 
 TEST(CertifiedRadius, IsTheMarginOverGainAndDistance) {
@@ -92,7 +98,7 @@ TEST(CertifiedRadius, OfATieIsZero) {
 TEST(Attack, OfALinearMapIsExactlyTheRadius) {
   Matrix x = gaussian(3, 2, Rng(1));
   x.row(2) = hidden.transpose();
-  const auto found = attack(*identity(2), three_characters(), x);
+  const auto found = attacked(*identity(2), three_characters(), x);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->character, 1);
   EXPECT_GE(found->distance, std::sqrt(0.5));
@@ -112,8 +118,8 @@ TEST(Attack, FindsNothingWhereNothingChanges) {
   zero.up = Matrix::Zero(2, 1);
   zero.down = Matrix::Zero(1, 2);
   zero.down_bias = Vector{{2.0, 1.0}};
-  EXPECT_FALSE(
-      attack(Mlp<double>(zero, 1), three_characters(), gaussian(2, 2, Rng(1))));
+  EXPECT_FALSE(attacked(Mlp<double>(zero, 1), three_characters(),
+                        gaussian(2, 2, Rng(1))));
 }
 
 TEST(Attack, GivesUpWhereTheBorderIsFartherThanNumbersGo) {
@@ -124,7 +130,7 @@ TEST(Attack, GivesUpWhereTheBorderIsFartherThanNumbersGo) {
   w.output_bias = Vector{{2.0, 1.0}};
   const MultiHeadAttention<double> map(
       w, AttentionOptions{.mask = Mask::causal, .threads = 1});
-  EXPECT_FALSE(attack(map, three_characters(), gaussian(2, 2, Rng(1))));
+  EXPECT_FALSE(attacked(map, three_characters(), gaussian(2, 2, Rng(1))));
 }
 
 // residual L2 attention on two tokens of two features
@@ -139,7 +145,7 @@ MapPtr<double> small_attention(std::uint64_t seed) {
 
 // the nearest change along 3,000 directions of R⁴, each walked outwards in
 // steps of a fiftieth of `far` and then bisected
-double nearest_by_walking(const Map<double>& map, const Matrix& head,
+double nearest_by_walking(const Map<double>& map, const Readout& head,
                           const Matrix& x, double far) {
   const auto at = [&](const Matrix& y) {
     return predicted(map(y).row(1).transpose(), head);
@@ -165,9 +171,9 @@ double nearest_by_walking(const Map<double>& map, const Matrix& head,
 TEST(Attack, IsAsNearAsADenseSearch) {
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     const MapPtr<double> map = small_attention(seed);
-    const Matrix head = gaussian(2, 3, Rng(seed).split(2));
+    const Readout head{gaussian(2, 3, Rng(seed).split(2))};
     const Matrix x = gaussian(2, 2, Rng(seed).split(3));
-    const auto found = attack(*map, head, x);
+    const auto found = attacked(*map, head, x);
     ASSERT_TRUE(found) << seed;
     const double walked =
         nearest_by_walking(*map, head, x, 1.5 * found->distance);
