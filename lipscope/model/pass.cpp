@@ -200,15 +200,16 @@ Head head_of(const Model& model) {
 
 Matrix load_head(const Model& model) {
   const Head head = head_of(model);
-  if (head.module.bias)
-    throw InputError(
-        fmt::format("{}: its language-model head has a bias, "
-                    "which is not supported here",
-                    model.parameters.source()));
   Matrix w = model.parameters.matrix(weight_of(head.module));
   if (model.config.logit_scale != 1.0) w *= model.config.logit_scale;
   if (head.by_words) return w.transpose();
   return w;
+}
+
+Vector load_head_bias(const Model& model) {
+  const Head head = head_of(model);
+  if (!head.module.bias) return {};
+  return flatten(model.parameters.matrix(bias_of(head.module)));
 }
 
 template <class Real>

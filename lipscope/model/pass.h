@@ -108,9 +108,12 @@ class LayerWalk {
   std::vector<StackedSequences<Real>> batches_;  // as they are ahead of layer_
 };
 
-/// The language-model head [d×vocabulary], in f64. InputError where the model
-/// has none that is supported, or one with a bias.
+/// The language-model head [d×vocabulary], in f64, without its bias.
+/// InputError where the model has none that is supported.
 Matrix load_head(const Model& model);
+
+/// Its bias [vocabulary]; empty where it has none.
+Vector load_head_bias(const Model& model);
 
 /// The language-model head on last hidden states [m×d] → [m×vocabulary].
 /// InputError where the model has none that is supported.
