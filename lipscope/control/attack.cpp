@@ -16,8 +16,12 @@ namespace {
 constexpr double overshoot = 1.01;
 // so many linearisations of an approach may lead nowhere
 constexpr int patience = 4;
-// a walk ends when it makes what it found smaller by less than this
-constexpr double worth_going_on = 1e-5;
+// a walk ends when a whole step makes what it found smaller by less than this
+constexpr double worth_going_on = 1e-4;
+// to which relative size it is shrunk on the way
+constexpr double on_the_way = 1e-5;
+// where the border is this much farther than the best change, to first order
+constexpr double hopeless = 1.1;
 // the share of the gradient in a step of a walk that is too small
 constexpr double least_share = 1.0 / 64.0;
 // where the angle between change and gradient is below √(2·this)
@@ -114,10 +118,9 @@ class Attacker {
     double share = 1.0, before = 0.0;  // what this walk had found
     for (int i = 0; i < iterations; ++i) {
       if (now.changes) {
-        now = shrink(delta, now, 1e-6);
+        now = shrink(delta, now, on_the_way);
         const double size = delta.norm();
-        if (before > 0.0 && size > (1.0 - worth_going_on) * before &&
-            share <= 0.25)
+        if (before > 0.0 && size > (1.0 - worth_going_on * share) * before)
           return;
         before = size;
         target = any;
@@ -128,7 +131,9 @@ class Attacker {
       const double size = g.norm();
       if (!(r > 0.0) || !(size > 0.0) || !std::isfinite(size)) return;
       g /= size;
-      if (1.0 - g.cwiseProduct(delta).sum() / r < aligned) return;
+      const double along = g.cwiseProduct(delta).sum();
+      if (1.0 - along / r < aligned) return;
+      if (now.changes && along > hopeless * best_->distance) return;
       const double c = margin(now, aim);
       for (;; share *= 0.5) {
         if (share < least_share) return;
@@ -145,7 +150,7 @@ class Attacker {
       }
       share = std::min(1.0, 2.0 * share);
     }
-    if (now.changes) shrink(delta, now, 1e-6);
+    if (now.changes) shrink(delta, now, on_the_way);
   }
 
   // what moves the state most to first order: JᵀJ a few times

@@ -163,7 +163,7 @@ TEST(Attack, CountsTheBiasOfTheHeadAndReadsTheRowThatIsAsked) {
 }
 
 // The state is (x₁, relu(x₂ − 1) + relu(−x₂ − 1)), and the border where x₁ + 9
-// times the second is 2: no gradient at x = 0 says that it is nearer along x₂.
+// times the second is 2: no gradient at x says that it is nearer along x₂.
 TEST(Attack, FindsByRestartsWhatNoGradientAtTheInputShows) {
   MlpWeights w;
   w.up = (Matrix(2, 4) << 1, -1, 0, 0, 0, 0, 1, -1).finished();
@@ -173,15 +173,15 @@ TEST(Attack, FindsByRestartsWhatNoGradientAtTheInputShows) {
   const Mlp<double> map(w, 1);
   const Readout readout{(Matrix(2, 2) << 0, 1, 0, 9).finished(),
                         Vector{{2.0, 0.0}}};
-  const Matrix x = Matrix::Zero(1, 2);
-  // straight on it is 2; along x₂ the border is at 1 + 2/9, the nearest point
-  // of x₁ + 9(x₂ − 1) = 2 is 11/√82 away
+  const Matrix x = (Matrix(1, 2) << 0.5, 0).finished();
+  // straight on it is 1.5; the nearest point of x₁ + 9(x₂ − 1) = 2 is 10.5/√82
+  // away
   const auto found = attack({map, readout, 0}, x);
   ASSERT_TRUE(found);
-  EXPECT_NEAR(found->distance, 11.0 / std::sqrt(82.0), 1e-6);
+  EXPECT_NEAR(found->distance, 10.5 / std::sqrt(82.0), 1e-6);
   AttackOptions none;
   none.restarts = 0;
-  EXPECT_NEAR(attack({map, readout, 0}, x, none)->distance, 2.0, 1e-6);
+  EXPECT_NEAR(attack({map, readout, 0}, x, none)->distance, 1.5, 1e-6);
 }
 
 // residual L2 attention on two tokens of two features
