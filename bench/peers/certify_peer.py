@@ -177,6 +177,32 @@ def nearest(window, options, generator):
     return high
 
 
+def attacked(records, options):
+    """The distance of the nearest change that is found, by the number of the position."""
+    generator = torch.Generator().manual_seed(options.seed)
+    c, w = load(records[0]["model"])
+    ids = {code: i for i, code in enumerate(c["characters"])}
+    text = pathlib.Path(records[0]["input"]["name"]).read_text()
+    windows, found = {}, {}
+    for r in records:
+        windows.setdefault(r["input"]["offset"], []).append(r)
+    for offset, rows in windows.items():
+        positions = [r["n"] - 1 for r in rows]
+        t = max(positions) + 1
+        read = torch.tensor([ids[ord(z)] for z in text[offset : offset + t]])
+        x = w["wte.weight"][read] + w["wpe.weight"][:t]
+        z = logits(c, w, x.unsqueeze(0))[0]
+        for r in rows:  # the same model: what certify said of the prediction and its margin
+            top, details = z[r["n"] - 1], r["details"]
+            assert chr(c["characters"][int(top.argmax())]) == details["predicted"], r
+            assert abs(float(top.max() - top[ids[ord(details["runner_up"])]]) - details["margin"]) < 1e-6, r
+        window = Window(c, w, x, positions, options.restarts + 1)
+        for r, distance in zip(rows, nearest(window, options, generator).tolist()):
+            found[r["sample"]] = distance
+        print(f"{len(found)} of {len(records)} positions", file=sys.stderr, flush=True)
+    return found
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("records")
@@ -191,38 +217,17 @@ def main():
     p.add_argument("--saved", help="such a file, instead of the attack")
     options = p.parse_args()
     torch.set_num_threads(1)
-    generator = torch.Generator().manual_seed(options.seed)
 
     records = [json.loads(line) for line in open(options.records)]
     records = [r for r in records if r.get("command") == "certify"]
-    found = json.loads(pathlib.Path(options.saved).read_text()) if options.saved else {}
-    if not found:
-        c, w = load(records[0]["model"])
-        ids = {code: i for i, code in enumerate(c["characters"])}
-        text = pathlib.Path(records[0]["input"]["name"]).read_text()
-        windows = {}
-        for r in records:
-            windows.setdefault(r["input"]["offset"], []).append(r)
-        for offset, rows in windows.items():
-            positions = [r["n"] - 1 for r in rows]
-            t = max(positions) + 1
-            read = torch.tensor([ids[ord(z)] for z in text[offset : offset + t]])
-            x = w["wte.weight"][read] + w["wpe.weight"][:t]
-            window = Window(c, w, x, positions, options.restarts + 1)
-            with torch.no_grad():  # the same model: what certify said of the margin
-                z = logits(c, w, x.unsqueeze(0))[0]
-            for r in rows:
-                top = z[r["n"] - 1]
-                assert chr(c["characters"][int(top.argmax())]) == r["details"]["predicted"], r
-                runner = ids[ord(r["details"]["runner_up"])]
-                assert abs(float(top.max() - top[runner]) - r["details"]["margin"]) < 1e-6, r
-            for r, distance in zip(rows, nearest(window, options, generator).tolist()):
-                found[str(r["sample"])] = distance
-            print(f"{len(found)} of {len(records)} positions", file=sys.stderr, flush=True)
+    if options.saved:
+        found = {int(k): v for k, v in json.loads(pathlib.Path(options.saved).read_text()).items()}
+    else:
+        found = attacked(records, options)
     if options.save:
         pathlib.Path(options.save).write_text(json.dumps(found))
 
-    ratios = sorted((r["upper"] or float("inf")) / found[str(r["sample"])] for r in records)
+    ratios = sorted((r["upper"] or float("inf")) / found[r["sample"]] for r in records)
     as_near = sum(ratio <= 1 + options.within for ratio in ratios)
     print(f"{records[0]['model']}: as near as the peer within {100 * options.within:g} % at {as_near} of {len(ratios)} "
           f"positions ({100 * as_near / len(ratios):.1f} %); ours/peer: least {ratios[0]:.4f}, median "

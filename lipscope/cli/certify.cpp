@@ -55,8 +55,9 @@ Sides sides_of(const std::vector<ordered_json>& records) {
 
 std::string number(double log10) {
   if (std::isinf(log10)) return log10 < 0 ? "0" : "-";
-  return log10 < -6 ? fmt::format("10^{:.2f}", log10)
-                    : fmt::format("{:.5g}", std::pow(10.0, log10));
+  return log10 < -6 || log10 > 300
+             ? fmt::format("10^{:.2f}", log10)
+             : fmt::format("{:.5g}", std::pow(10.0, log10));
 }
 
 double quantile(std::vector<double> values, double share) {
