@@ -4,17 +4,23 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <utility>
 
 #include "lipscope/control/certifier.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/memory.h"
 #include "lipscope/core/parallel.h"
 #include "lipscope/core/rng.h"
+#include "lipscope/model/masked_stack.h"
 #include "lipscope/model/pass.h"
 #include "lipscope/record/config_fingerprint.h"
 #include "lipscope/record/evidence.h"
 #include "lipscope/record/fingerprint.h"
 #include "lipscope/text/tokenizer.h"
+#include "lipscope/theory/mlp_bound.h"
+#include "lipscope/theory/model_bounds.h"
+#include "lipscope/theory/norm_layer_bound.h"
+#include "lipscope/theory/norms.h"
 #include "lipscope/train/corpus.h"
 
 namespace lipscope::audit {
@@ -28,19 +34,18 @@ struct Place {
   bool known = false;
 };
 
-// A model of the next token whose layers control/deviation.h follows a change
-// through.
+// A model that predicts tokens: the next, or masked ones.
 Model certifiable(const std::string& folder) {
   Model model = load_model(folder);
   const ModelConfig& c = model.config;
-  require_next_token(model);
-  if (!c.plain_scores() || c.gated || c.parallel || c.output_norms ||
-      c.residual_scale != 1.0 || c.carry != 1.0 || c.head_bias)
-    throw InputError(fmt::format(
-        "certify {}: a {} model; no radius is proved for rotary positions, "
-        "position heads, gated MLPs, a head with a bias, and layers of another "
-        "form than GPT-2's and BERT's",
-        folder, name_of(c.architecture)));
+  if (!has_head(c)) {
+    const std::string why = why_no_masked_tokens(model);
+    if (!why.empty())
+      throw InputError(
+          fmt::format("certify {}: a {} model does not predict the next token; "
+                      "{}",
+                      folder, name_of(c.architecture), why));
+  }
   // all weights, as they are and in the map that is attacked
   require_memory(2 * sizeof(double) * parameter_count(c),
                  fmt::format("certify: a model of {} layers of width {}, a "
@@ -50,16 +55,86 @@ Model certifiable(const std::string& folder) {
   return model;
 }
 
+// what theory/stack_constant.h speaks of
+bool is_plain(const Stack& stack) {
+  return !stack.transform &&
+         std::all_of(stack.layers.begin(), stack.layers.end(),
+                     [](const LayerWeights& w) {
+                       return w.mask == Mask::causal && w.plain_scores() &&
+                              w.plain_form() && w.mlp.gate.size() == 0;
+                     });
+}
+
+// Of the whole model over all inputs; of layers of other forms from the bounds
+// of their blocks.
+StackConstant constant_of(const Model& model, const Stack& stack, Index n) {
+  if (is_plain(stack)) return stack_constant(stack);
+  StackConstant found;
+  for (std::size_t l = 0; l < stack.layers.size(); ++l) {
+    const LayerWeights& w = stack.layers[l];
+    if (!w.query_key_norm && !w.relative_bias) continue;
+    found.unbounded = fmt::format(
+        "layer {}, attention: {} no bound over all inputs here", l,
+        w.query_key_norm ? "q/k-norm has" : "relative positions have");
+    return found;
+  }
+  const std::optional<ModelBound> hidden = model_bound_everywhere(
+      model,
+      [&](Index l) -> const LayerWeights& {
+        return stack.layers[static_cast<std::size_t>(l)];
+      },
+      {}, n);
+  if (!hidden) {
+    found.unbounded =
+        "a layer without a norm ahead of its attention, or whose bound is "
+        "larger than a double";
+    return found;
+  }
+  Magnitude product = 1.0;
+  for (const Magnitude& layer : hidden->layers) product = product * layer;
+  if (stack.last_norm)
+    product = product * norm_layer_everywhere(*stack.last_norm);
+  if (stack.transform)
+    product = product * mlp_lipschitz(stack.transform->dense, Norm::two) *
+              norm_layer_everywhere(stack.transform->norm);
+  found.hidden = product;
+  found.logits = product * weight_norm_above(stack.head);
+  return found;
+}
+
+// the constants of a radius, an object for each layer
+nlohmann::ordered_json by_layers(const std::vector<PartGain>& parts) {
+  nlohmann::ordered_json layers = nlohmann::ordered_json::array();
+  for (const PartGain& p : parts) {
+    if (layers.empty() || layers.back()["layer"] != p.layer)
+      layers.push_back({{"layer", p.layer}});
+    layers.back()[p.part] = p.log10;
+  }
+  return layers;
+}
+
+// a model of masked tokens reads all of its window for each of them
+constexpr Index usual_masked_window = 32;
+
 class Certifying final {
  public:
   Certifying(CertifyRequest request, Records& records, const Watch& watch)
       : o_(std::move(request)),
         model_(certifiable(o_.folder)),
-        stack_(load_stack(model_)),
+        masked_(!has_head(model_.config)),
+        stack_(masked_ ? load_masked_stack(model_) : load_stack(model_)),
         tokenizer_(load_tokenizer(o_.folder, model_.config.vocabulary)),
         text_(piece_of(o_.text, tokenizer_)),
         records_(records),
         watch_(watch) {
+    const Index most = model_.config.positions;
+    if (o_.context > most)
+      throw InputError(fmt::format(
+          "--context {}: the model reads {} tokens at most", o_.context, most));
+    window_ = o_.context > 0 ? o_.context
+              : masked_      ? std::min(most, usual_masked_window)
+                             : most;
+    if (masked_) mask_ = id_of_mask();
     records_.open();
   }
 
@@ -67,8 +142,7 @@ class Certifying final {
     const Certifier certifier(stack_);
     const auto all = static_cast<Index>(text_.tokens.size()) - 1;
     const Index count = o_.positions == 0 ? all : std::min(o_.positions, all);
-    const std::vector<Batch> windows =
-        all_windows(text_.tokens, 1, model_.config.positions);
+    const std::vector<Batch> windows = all_windows(text_.tokens, 1, window_);
     const Record question = question_of_all(certifier);
     announce(question, windows, count);
     const Progress progress(watch_, count);
@@ -79,26 +153,66 @@ class Certifying final {
       std::vector<Place> places = places_of(question, window, done, count);
       if (!std::all_of(places.begin(), places.end(),
                        [](const Place& p) { return p.known; })) {
-        const auto sequence = std::make_shared<const Certifier::Sequence>(
-            certifier.sequence(embed<double>(
-                model_, {window.characters.begin(), window.characters.end()})));
-        for (Place& p : places) {
-          p.sequence = sequence;
-          set_radii(sequence->x.topRows(p.position + 1), p.record);
-        }
+        set_sequences(certifier, window, places);
       }
       parallel_for(static_cast<Index>(places.size()), o_.threads, [&](Index i) {
-        if (!places[i].known) answer(certifier, window.targets[i], places[i]);
+        if (!places[i].known)
+          answer(certifier, masked_ ? window.characters[i] : window.targets[i],
+                 places[i]);
       });
       for (const Place& p : places) {
         records_.add(p.record);
         progress.show(++done, "positions");
       }
     }
-    return {.constant = stack_constant(stack_)};
+    return {.constant = constant_of(model_, stack_, window_),
+            .unbounded = certifier.unbounded()};
   }
 
  private:
+  // the piece that stands for a token that is to be guessed
+  Index id_of_mask() const {
+    const std::vector<std::string>& pieces = tokenizer_.pieces();
+    for (const char* name : {"[MASK]", "<mask>"}) {
+      const auto at = std::find(pieces.begin(), pieces.end(), name);
+      if (at != pieces.end()) return at - pieces.begin();
+    }
+    throw InputError(fmt::format(
+        "{}: its tokenizer has no piece [MASK] or <mask>, which stands for the "
+        "tokens that are predicted",
+        o_.folder));
+  }
+
+  // A model of the next token has one sequence for all positions of a window.
+  // One of masked tokens has one for each, with the mask in place of the token.
+  void set_sequences(const Certifier& certifier, const Batch& window,
+                     std::vector<Place>& places) const {
+    std::vector<Index> ids(window.characters.begin(), window.characters.end());
+    const auto made = [&] {
+      return std::make_shared<const Certifier::Sequence>(
+          certifier.sequence(embed<double>(model_, ids)));
+    };
+    if (masked_) {
+      for (Place& p : places) {
+        if (p.known) continue;
+        const Index own = std::exchange(ids[p.position], mask_);
+        p.sequence = made();
+        ids[p.position] = own;
+        set_radii(p.sequence->x, p.record);
+      }
+      return;
+    }
+    // no more of a long window than is asked about; in steps, so that a few
+    // positions more or less do not change how products are rounded
+    const std::size_t asked = (places.size() + 63) / 64 * 64;
+    if (ids.size() > asked) ids.resize(asked);
+    const auto sequence = made();
+    for (Place& p : places) {
+      p.sequence = sequence;
+      set_radii(sequence->x.topRows(p.position + 1), p.record);
+    }
+  }
+
   // The questions at the positions of a window, of which `done` came before.
   // The content of one is what the model read and the token that came next.
   std::vector<Place> places_of(const Record& question, const Batch& window,
@@ -109,12 +223,17 @@ class Certifying final {
       Place& p = places[i];
       p.position = i;
       p.record = question;
-      p.record.n = i + 1;
+      p.record.n = masked_ ? window.length : i + 1;
       p.record.sample = done + i;
       // the restarts of the attack are drawn by it
       p.record.parameters["position"] = done + i;
-      read.push_back(window.characters[i]);
-      read.push_back(window.targets[i]);
+      if (masked_) {
+        read.assign(window.characters.begin(), window.characters.end());
+        read.push_back(i);
+      } else {
+        read.push_back(window.characters[i]);
+        read.push_back(window.targets[i]);
+      }
       p.record.input = RecordInput{.from = "text",
                                    .name = o_.text.text,
                                    .sha256 = fingerprint(read),
@@ -155,16 +274,19 @@ class Certifying final {
     r.scope = Scope::input;
     r.dtype = NumberFormat::f64;
     r.seed = o_.attack.seed;
-    r.parameters = {{"distance", "nearest change of the prediction"},
-                    {"from", "input of layer 0"},
-                    {"to", model_.config.architecture == Architecture::lipscope
-                               ? "next character"
-                               : "next token"},
-                    {"config_sha256", fingerprint(model_.config)},
-                    {"characters_sha256", fingerprint(tokenizer_.pieces())},
-                    {"targets", o_.attack.targets},
-                    {"restarts", o_.attack.restarts},
-                    {"iterations", o_.attack.iterations}};
+    r.parameters = {
+        {"distance", "nearest change of the prediction"},
+        {"from", "input of layer 0"},
+        {"to", masked_ ? "masked token"
+               : model_.config.architecture == Architecture::lipscope
+                   ? "next character"
+                   : "next token"},
+        {"config_sha256", fingerprint(model_.config)},
+        {"characters_sha256", fingerprint(tokenizer_.pieces())},
+        {"targets", o_.attack.targets},
+        {"restarts", o_.attack.restarts},
+        {"iterations", o_.attack.iterations}};
+    if (masked_ || o_.context > 0) r.parameters["context"] = window_;
     if (!certifier.bound().empty())
       r.lower_by = KnownBy::deviation(certifier.bound());
     return r;
@@ -193,6 +315,9 @@ class Certifying final {
       r.lower = c.radius;
       r.details["gain_log10"] = c.gain_log10;
       if (std::isfinite(c.log10)) r.details["lower_log10"] = c.log10;
+      r.details["parts_log10"] = by_layers(found.parts);
+    } else {
+      r.details["nothing_proved"] = certifier.unbounded();
     }
     if (how.targets > 0) r.converged = found.attack.has_value();
     if (found.attack) {
@@ -207,11 +332,14 @@ class Certifying final {
 
   CertifyRequest o_;
   Model model_;
+  bool masked_;  // it predicts masked tokens, not the next one
   Stack stack_;
   Tokenizer tokenizer_;
   TextPiece text_;
   Records& records_;
   Watch watch_;
+  Index window_ = 1;  // tokens that are read, at most
+  Index mask_ = 0;    // the token that stands for masked ones
 };
 
 }  // namespace

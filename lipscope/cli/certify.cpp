@@ -55,8 +55,9 @@ Sides sides_of(const std::vector<ordered_json>& records) {
 
 std::string number(double log10) {
   if (std::isinf(log10)) return log10 < 0 ? "0" : "-";
-  return log10 < -6 ? fmt::format("10^{:.2f}", log10)
-                    : fmt::format("{:.5g}", std::pow(10.0, log10));
+  return log10 < -6 || log10 > 300
+             ? fmt::format("10^{:.2f}", log10)
+             : fmt::format("{:.5g}", std::pow(10.0, log10));
 }
 
 double quantile(std::vector<double> values, double share) {
@@ -111,19 +112,62 @@ std::string shares(const Sides& s, const std::vector<double>& radii) {
                rows);
 }
 
+// The constants by part that a radius rests on, over the layers, at the
+// position that reads the most tokens, the first of them.
+std::string parts(const std::vector<ordered_json>& records) {
+  const ordered_json* longest = nullptr;
+  for (const ordered_json& r : records)
+    if (inside(r, "details").contains("parts_log10") &&
+        (!longest || r["n"] > (*longest)["n"]))
+      longest = &r;
+  if (!longest) return "";
+  struct Part {
+    std::string name;
+    std::vector<double> log10;
+  };
+  std::vector<Part> found;
+  for (const ordered_json& layer : inside(*longest, "details")["parts_log10"])
+    for (const auto& [name, value] : layer.items()) {
+      if (name == "layer" || !value.is_number()) continue;
+      auto at = std::find_if(found.begin(), found.end(),
+                             [&](const Part& p) { return p.name == name; });
+      if (at == found.end()) at = found.insert(at, {name, {}});
+      at->log10.push_back(value.get<double>());
+    }
+  std::vector<ordered_json> rows;
+  for (const Part& p : found) {
+    const auto [least, most] =
+        std::minmax_element(p.log10.begin(), p.log10.end());
+    rows.push_back({{"part", p.name},
+                    {"count", p.log10.size()},
+                    {"least", fmt::format("{:.2f}", *least)},
+                    {"most", fmt::format("{:.2f}", *most)}});
+  }
+  return fmt::format(
+             "\nlog10 of the constants by part, at position {} ({} tokens are "
+             "read):\n",
+             (*longest)["sample"].get<Index>(), (*longest)["n"].get<Index>()) +
+         table({{"part", "part"},
+                {"count", "layers"},
+                {"least", "least"},
+                {"most", "most"}},
+               rows);
+}
+
 // The records of `certify` as tables for people: how far predictions hold, by
 // quantiles of the positions, and how many hold at each radius; the model's
 // constant above them, and unless quiet what the columns mean.
 std::string certified_table(const std::vector<ordered_json>& records,
                             const std::vector<double>& radii,
-                            const StackConstant& constant, const View& view) {
+                            const audit::Certified& found, const View& view) {
   if (records.empty()) return "";
   const ordered_json& first = records.front();
   const Sides sides = sides_of(records);
+  const StackConstant& constant = found.constant;
   std::string text = fmt::format(
-      "{}: kind {}, mask causal, norm 2, from the input of layer 0 to the {}; "
+      "{}: kind {}, mask {}, norm 2, from the input of layer 0 to the {}; "
       "{} positions of {}\n",
-      cell(first["model"]), cell(first["kind"]),
+      cell(first["model"]), cell(first["kind"]), cell(first["mask"]),
       cell(text_of(inside(first, "parameters"), "to")), records.size(),
       cell(text_of(inside(first, "input"), "name")));
   text += constant.logits
@@ -133,7 +177,10 @@ std::string certified_table(const std::vector<ordered_json>& records,
                     number(constant.logits->log10()))
               : fmt::format("no constant holds everywhere: {}\n\n",
                             constant.unbounded);
+  if (!found.unbounded.empty())
+    text += fmt::format("no radius is proved: {}\n\n", found.unbounded);
   text += quantiles(sides) + "\n" + shares(sides, radii);
+  text += parts(records);
   if (view.quiet) return text;
   text +=
       "\n" +
@@ -150,10 +197,11 @@ std::string certified_table(const std::vector<ordered_json>& records,
                "as well"},
               {"attacked",
                "share of the positions where a change of at most this size "
-               "was found; of the rest nothing is known at this radius"}},
+               "was found; of the rest nothing is known at this radius"},
+              {"part",
+               "by how much it multiplies the change of a token, at most, near "
+               "this text; least and most over the layers"}},
              view.width);
-  if (first["lower"].is_null())
-    text += "Nothing is proved of l2-untied attention: every radius is 0.\n";
   return text;
 }
 
@@ -172,8 +220,10 @@ void declare_certify(CLI::App& app, CertifyArguments& options) {
       "prediction changes. After\n"
       "every token of a text the model predicts the next one (what lipscope "
       "train makes, the next\n"
-      "character). The input is the embeddings of the tokens so far (the input "
-      "of layer 0); a change\n"
+      "character). BERT predicts the token itself, which is masked; its folder "
+      "must have the head for\n"
+      "that. The input is the embeddings of the tokens that are read (the "
+      "input of layer 0); a change\n"
       "is measured in the Frobenius norm.\n\n"
       "  lower  PROVED: no change within this radius changes the prediction; "
       "proved by\n"
@@ -185,18 +235,27 @@ void declare_certify(CLI::App& app, CertifyArguments& options) {
       "constant (train --model l2\n"
       "--norm none --max-lipschitz L) have useful radii; those of ordinary "
       "models are tiny and shown\n"
-      "as powers of ten; for l2-untied no radius is proved.\n\n"
+      "as powers of ten, with the constants by part. Where a part of the "
+      "model has no bound\n"
+      "(l2-untied attention), no radius is proved and the answer names the "
+      "part.\n\n"
       "  lipscope certify runs/l2 --text shakespeare.txt --split test\n"
       "  lipscope certify runs/dot --text shakespeare.txt --split test "
       "--positions 200 --out dot.jsonl\n"
       "  lipscope certify runs/l2 --text alice.txt --radii 0.01,0.1 --targets "
       "0 --json");
   app.add_option("DIR", o.folder,
-                 "a folder made by lipscope train, or of GPT-2")
+                 "a folder made by lipscope train, or a Hugging Face folder of "
+                 "a model that predicts tokens")
       ->required();
   declare_text_piece(app, o.text);
   app.add_option("--positions", o.positions,
                  "predictions, from the beginning on; 0: all")
+      ->transform(whole_number(0, Index{1} << 40))
+      ->capture_default_str();
+  app.add_option("--context", o.context,
+                 "most tokens that are read for a prediction; 0: as many as "
+                 "the model can, 32 for masked tokens")
       ->transform(whole_number(0, Index{1} << 40))
       ->capture_default_str();
   app.add_option("--radii", options.radii,
@@ -213,12 +272,12 @@ void declare_certify(CLI::App& app, CertifyArguments& options) {
       ->capture_default_str()
       ->group(group);
   app.add_option("--restarts", o.attack.restarts,
-                 "number of further starts, at random changes")
+                 "number of further starts, each of which has to come nearer")
       ->transform(whole_number(0, 100000))
       ->capture_default_str()
       ->group(group);
   app.add_option("--iterations", o.attack.iterations,
-                 "largest number of linearisations from each start")
+                 "largest number of gradients from each start")
       ->transform(whole_number(1, 100000))
       ->capture_default_str()
       ->group(group);
@@ -254,8 +313,7 @@ Run certify_command(CLI::App& app) {
     conclude(options->output, records.rows(),
              {.table =
                   [&](const Rows& rows, const View& view) {
-                    return certified_table(rows, options->radii, found.constant,
-                                           view);
+                    return certified_table(rows, options->radii, found, view);
                   },
               .answer = certified_finding(records.rows())});
     return 0;

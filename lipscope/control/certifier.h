@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lipscope/control/attack.h"
 #include "lipscope/control/certify.h"
@@ -13,6 +14,9 @@ namespace lipscope {
 struct Robustness {
   CertifiedRadius certified;     ///< no change within this does
   std::optional<Attack> attack;  ///< this change does
+  /// The constants that the radius rests on, at a change of its size; empty
+  /// where nothing is proved.
+  std::vector<PartGain> parts;
 };
 
 /// Asks that of the predictions of a model with a head, position by position.
@@ -27,18 +31,25 @@ class Certifier {
   };
   Sequence sequence(Matrix x) const;
 
-  /// The prediction after token `position`, of which changes of this token and
-  /// those before it are all that matter. With no targets there is no attack.
+  /// The prediction at token `position`. Under the causal mask changes of this
+  /// token and those before it are all that matter. With no targets there is
+  /// no attack. A change that was found is run through the model once more,
+  /// part by part; RunError if the prediction is not another one there.
   Robustness at(const Sequence& sequence, Index position,
                 const AttackOptions& options) const;
 
   /// The bound on attention that radii rest on; empty where there is none.
   std::string bound() const { return deviation_.name(); }
 
+  /// The first part of the model of which nothing is proved, and why; empty
+  /// where all have a bound.
+  const std::string& unbounded() const { return deviation_.unbounded(); }
+
  private:
   Deviation deviation_;
   MapPtr<double> map_;
-  Matrix head_;
+  Readout readout_;
+  bool causal_ = true;
 };
 
 }  // namespace lipscope

@@ -24,29 +24,28 @@ bool within(double r, const std::optional<Magnitude>& gain, double limit) {
 
 }  // namespace
 
-Index predicted(const Vector& hidden, const Matrix& head) {
-  require(hidden.size() == head.rows(),
-          "prediction: a state of {} features, the head reads {}",
-          hidden.size(), head.rows());
-  Index best = 0;
-  (hidden.transpose() * head).maxCoeff(&best);
-  return best;
-}
-
-CertifiedRadius certified_radius(const Vector& hidden, const Matrix& head,
+CertifiedRadius certified_radius(const Vector& hidden, const Readout& readout,
                                  const Gain& gain) {
-  require(head.cols() >= 2, "certified radius: {} characters", head.cols());
+  require_sound(readout);
   CertifiedRadius c;
-  c.character = predicted(hidden, head);
+  c.character = predicted(hidden, readout);
   c.hidden_radius = std::numeric_limits<double>::infinity();
   const double length = length_above(hidden);
-  for (Index b = 0; b < head.cols(); ++b) {
+  const auto bias = [&](Index b) {
+    return readout.bias.size() > 0 ? readout.bias[b] : 0.0;
+  };
+  for (Index b = 0; b < readout.weight.cols(); ++b) {
     if (b == c.character) continue;
-    const Vector apart = head.col(c.character) - head.col(b);
+    const Vector apart =
+        readout.weight.col(c.character) - readout.weight.col(b);
     const double distance = length_above(apart);
-    const double margin = hidden.dot(apart);
-    const double sure = margin - 1e-9 * length * distance;
-    // equal columns never part: neither leads the other
+    const double margin = hidden.dot(apart) + (bias(c.character) - bias(b));
+    const double sure =
+        margin - 1e-9 * (length * distance + std::abs(bias(c.character)) +
+                         std::abs(bias(b)));
+    // equal columns never part: the one leads by its bias for ever, or neither
+    // leads the other
+    if (distance == 0.0 && sure > 0.0) continue;
     const double radius = sure > 0.0 ? sure / distance * (1.0 - 0x1p-40) : 0.0;
     if (radius < c.hidden_radius) {
       c.hidden_radius = radius;

@@ -3,15 +3,12 @@
 #include <functional>
 #include <optional>
 
-#include "lipscope/core/matrix.h"
+#include "lipscope/control/readout.h"
 #include "lipscope/theory/magnitude.h"
 
 /// How far the input of a model may be changed before what it predicts can
 /// change: from below by a proof, here; from above by an attack, attack.h.
 namespace lipscope {
-
-/// Which of the logits h W_head [1×V] is largest, the first of them.
-Index predicted(const Vector& hidden, const Matrix& head);
 
 /// A bound on |change of the hidden state|/|change of the input|, for all
 /// changes of the input of size at most r; nothing where nothing is proved. It
@@ -36,11 +33,11 @@ struct CertifiedRadius {
 /// while |change of h| |w_a − w_b| < z_a − z_b, and that is so if r gain(r) is
 /// below the minimum over b of
 ///
-///   (z_a − z_b)/|w_a − w_b|,   z = h W_head, w_b column b of W_head.
+///   (z_a − z_b)/|w_a − w_b|,   z = h W + b, w_b column b of W.
 ///
-/// From each z_a − z_b a relative 1e-9 of |h||w_a − w_b| is taken for what
-/// rounding did to h: an allowance, not a proof.
-CertifiedRadius certified_radius(const Vector& hidden, const Matrix& head,
+/// From each z_a − z_b a relative 1e-9 of |h||w_a − w_b| + |b_a| + |b_b| is
+/// taken for what rounding did to h: an allowance, not a proof.
+CertifiedRadius certified_radius(const Vector& hidden, const Readout& readout,
                                  const Gain& gain);
 
 }  // namespace lipscope

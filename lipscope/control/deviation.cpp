@@ -1,7 +1,10 @@
 #include "lipscope/control/deviation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "lipscope/core/errors.h"
@@ -44,6 +47,8 @@ struct NormAt {
   double variance;  // from below
 };
 
+bool is_there(const NormWeights& norm) { return norm.gain.size() > 0; }
+
 std::optional<Change> through_norm(const NormAt& at, const Change& in,
                                    double r) {
   const std::optional<double> rho = reach(in, r);
@@ -71,33 +76,86 @@ Vector least_variance(const NormWeights& norm, const Matrix& x) {
   return -running_max(std::move(negative));
 }
 
+// a residual branch: f with the norms ahead of it and behind it
+struct Branch {
+  const char* name;  // of f in a list of parts
+  NormPlace place;
+  NormWeights norm, output_norm;
+  double scale;
+  MapPtr<double> f;
+};
+
+// what is seen along a branch
+struct Along {
+  Vector &read, &norm, &output_norm;
+};
+
+Matrix normed(const NormWeights& norm, const Matrix& x, Vector& variance) {
+  variance = least_variance(norm, x);
+  return LayerNorm<double>(norm)(x);
+}
+
+Matrix through(const Branch& branch, const Matrix& x, Along seen) {
+  const Matrix in =
+      branch.place == NormPlace::pre ? normed(branch.norm, x, seen.norm) : x;
+  seen.read = longest(in);
+  Matrix out = (*branch.f)(in);
+  if (is_there(branch.output_norm))
+    out = normed(branch.output_norm, out, seen.output_norm);
+  return branch.scale * out;
+}
+
+// what is proved of no layer, by name
+std::string form_without_bound(const LayerWeights& w) {
+  if (w.position_heads) return "position heads: nothing is proved of them here";
+  if (w.carry != 1.0)
+    return fmt::format(
+        "residual: nothing is proved where {} of the input is added", w.carry);
+  return "";
+}
+
 }  // namespace
 
 struct Deviation::Layer {
-  NormPlace place;
-  NormWeights attention_norm, mlp_norm;
+  Branch attention, mlp;
+  bool parallel;
   AttentionConstants constants;
   MlpNorms mlp_norms;
-  MapPtr<double> attention, mlp;
 
   explicit Layer(const LayerWeights& w)
-      : place(w.norm),
-        attention_norm(w.attention_norm),
-        mlp_norm(w.mlp_norm),
-        constants(w.attention, w.kind, Mask::causal),
-        mlp_norms(lipscope::mlp_norms(w.mlp)),
-        attention(layer_map<double>(w, MapName::attn, {.threads = 1})),
-        mlp(std::make_unique<Mlp<double>>(w.mlp, 1)) {}
+      : attention{.name = "attention",
+                  .place = w.attention_norm_place(),
+                  .norm = w.attention_norm,
+                  .output_norm = w.attention_output_norm,
+                  .scale = w.residual_scale,
+                  .f = layer_map<double>(w, MapName::attn, {.threads = 1})},
+        mlp{.name = "mlp",
+            .place = w.norm,
+            .norm = w.mlp_norm,
+            .output_norm = w.mlp_output_norm,
+            .scale = w.residual_scale,
+            .f = std::make_unique<Mlp<double>>(w.mlp, 1)},
+        parallel(w.parallel),
+        constants(attention_of(w, w.kind), w.kind, w.mask,
+                  {.rope = w.rope.has_value(),
+                   .query_key_norm = w.query_key_norm,
+                   .relative_bias = w.relative_bias.has_value()}),
+        mlp_norms(lipscope::mlp_norms(w.mlp)) {}
 };
 
-Deviation::Deviation(const Stack& stack) : last_norm_(stack.last_norm) {
+Deviation::Deviation(const Stack& stack)
+    : last_norm_(stack.last_norm), transform_(stack.transform) {
+  if (transform_) transform_norms_ = mlp_norms(transform_->dense);
+  Index number = 0;
   for (const LayerWeights& w : stack.layers) {
-    require(w.mask == Mask::causal && w.plain_scores() && w.plain_form() &&
-                w.mlp.gate.size() == 0,
-            "deviation: the mask \"{}\" where causal is expected, or rotary "
-            "positions, a gated MLP, or another form of layer",
-            name_of(w.mask));
+    causal_ = causal_ && w.mask.hides_later;
     layers_.emplace_back(w);
+    std::string why = form_without_bound(w);
+    if (why.empty() && !layers_.back().constants.why_nothing().empty())
+      why = "attention: " + layers_.back().constants.why_nothing();
+    if (unbounded_.empty() && !why.empty())
+      unbounded_ = fmt::format("layer {}, {}", number, why);
+    ++number;
   }
 }
 Deviation::~Deviation() = default;
@@ -111,25 +169,27 @@ StatesAlong Deviation::at(const Matrix& input) const {
   for (const Layer& layer : layers_) {
     StatesAlong::Layer s;
     // x + f(norm x), norm(x + f(x)) or x + f(x), and what is seen on the way
-    const auto sublayer = [&](const Map<double>& f, const NormWeights& norm,
-                              Vector& read, Vector& variance) {
-      const auto normed = [&](const Matrix& y) {
-        variance = least_variance(norm, y);
-        return LayerNorm<double>(norm)(y);
-      };
-      const Matrix in = layer.place == NormPlace::pre ? normed(x) : x;
-      read = longest(in);
-      x += f(in);
-      if (layer.place == NormPlace::post) x = normed(x);
-    };
-    sublayer(*layer.attention, layer.attention_norm, s.attended,
-             s.attention_norm);
-    sublayer(*layer.mlp, layer.mlp_norm, s.fed, s.mlp_norm);
+    const Matrix mixed =
+        through(layer.attention, x,
+                {s.attended, s.attention_norm, s.attention_output_norm});
+    const Along fed{s.fed, s.mlp_norm, s.mlp_output_norm};
+    if (layer.parallel) {
+      x += mixed + through(layer.mlp, x, fed);
+    } else {
+      x += mixed;
+      if (layer.attention.place == NormPlace::post)
+        x = normed(layer.attention.norm, x, s.attention_norm);
+      x += through(layer.mlp, x, fed);
+      if (layer.mlp.place == NormPlace::post)
+        x = normed(layer.mlp.norm, x, s.mlp_norm);
+    }
     states.layers.push_back(std::move(s));
   }
-  if (last_norm_) {
-    states.last_norm = least_variance(*last_norm_, x);
-    x = LayerNorm<double>(*last_norm_)(x);
+  if (last_norm_) x = normed(*last_norm_, x, states.last_norm);
+  if (transform_) {
+    states.transform_fed = longest(x);
+    x = normed(transform_->norm, Mlp<double>(transform_->dense, 1)(x),
+               states.transform_norm);
   }
   states.last = std::move(x);
   return states;
@@ -137,56 +197,121 @@ StatesAlong Deviation::at(const Matrix& input) const {
 
 std::optional<Magnitude> Deviation::gain(const StatesAlong& states, Index n,
                                          double r) const {
-  require(n >= 1 && n <= states.last.rows(), "deviation: token {} of {}", n,
-          states.last.rows());
+  return follow(states, n, r, nullptr);
+}
+
+std::vector<PartGain> Deviation::parts(const StatesAlong& states, Index n,
+                                       double r) const {
+  std::vector<PartGain> found;
+  follow(states, n, r, &found);
+  return found;
+}
+
+std::optional<Magnitude> Deviation::follow(const StatesAlong& states, Index n,
+                                           double r,
+                                           std::vector<PartGain>* parts) const {
+  require(
+      n >= 1 && n <= states.last.rows() && (causal_ || n == states.last.rows()),
+      "deviation: token {} of {}", n, states.last.rows());
   require(r > 0.0 && std::isfinite(r), "deviation: a change of {}", r);
+  if (!unbounded_.empty()) return std::nullopt;
   const Index i = n - 1;
-  std::optional<Change> x = Change{1.0, 1.0};
+  Index number = 0;
+  const auto note = [&](const std::string& part, const Change& in,
+                        const std::optional<Change>& out) {
+    if (parts && out)
+      parts->push_back({number, part, out->token.log10() - in.token.log10()});
+    return out;
+  };
+  const auto norm = [&](const std::string& part, const NormWeights& weights,
+                        double variance, const Change& in) {
+    return note(part, in, through_norm({weights, variance}, in, r));
+  };
   // f's part in the change, or nothing
   using Inside = std::function<std::optional<Change>(const Change& in)>;
-  for (std::size_t l = 0; l < layers_.size(); ++l) {
-    const Layer& layer = layers_[l];
-    const StatesAlong::Layer& s = states.layers[l];
-    const auto sublayer = [&](const NormWeights& norm, const Vector& variance,
-                              const Inside& inside) -> std::optional<Change> {
-      std::optional<Change> in = x;
-      if (layer.place == NormPlace::pre)
-        in = through_norm({norm, variance[i]}, *x, r);
-      const std::optional<Change> made = in ? inside(*in) : std::nullopt;
-      if (!made) return std::nullopt;
-      // the states themselves are rounded
-      const Change sum = (*x + *made) * (1.0 + 1e-9);
-      return layer.place == NormPlace::post
-                 ? through_norm({norm, variance[i]}, sum, r)
-                 : sum;
+  const auto branch = [&](const Branch& b, const Change& x, const Along& seen,
+                          const Inside& inside) -> std::optional<Change> {
+    const std::string name = b.name;
+    std::optional<Change> change = x;
+    if (b.place == NormPlace::pre)
+      change = norm(name + "_norm", b.norm, seen.norm[i], x);
+    if (change) change = note(name, *change, inside(*change));
+    if (change && is_there(b.output_norm))
+      change = norm(name + "_output_norm", b.output_norm, seen.output_norm[i],
+                    *change);
+    if (!change || b.scale == 1.0) return change;
+    return *change * b.scale;
+  };
+  const auto fed = [&](const MlpNorms& norms, double longest,
+                       const Change& in) -> std::optional<Change> {
+    const std::optional<double> rho = reach(in, r);
+    if (!rho) return std::nullopt;
+    return in * mlp_above(norms, well_above(longest + *rho));
+  };
+  constexpr double rounded = 1.0 + 1e-9;  // the states themselves are
+
+  Change x{1.0, 1.0};
+  for (const Layer& layer : layers_) {
+    StatesAlong::Layer s = states.layers[static_cast<std::size_t>(number)];
+    const std::optional<Change> mixed = branch(
+        layer.attention, x,
+        {s.attended, s.attention_norm, s.attention_output_norm},
+        [&](const Change& in) -> std::optional<Change> {
+          const std::optional<double> rho = reach(in, r);
+          const auto gain =
+              rho ? layer.constants.over(n, well_above(s.attended[i] + *rho))
+                  : std::nullopt;
+          if (!gain) return std::nullopt;
+          return through_attention(*gain, in, n);
+        });
+    if (!mixed) return std::nullopt;
+    const Along along{s.fed, s.mlp_norm, s.mlp_output_norm};
+    const Inside mlp = [&](const Change& in) {
+      return fed(layer.mlp_norms, s.fed[i], in);
     };
-    x = sublayer(layer.attention_norm, s.attention_norm,
-                 [&](const Change& in) -> std::optional<Change> {
-                   const std::optional<double> rho = reach(in, r);
-                   const auto gain =
-                       rho ? layer.constants.over(
-                                 n, well_above(s.attended[i] + *rho))
-                           : std::nullopt;
-                   if (!gain) return std::nullopt;
-                   return through_attention(*gain, in, n);
-                 });
-    if (!x) return std::nullopt;
-    x = sublayer(layer.mlp_norm, s.mlp_norm,
-                 [&](const Change& in) -> std::optional<Change> {
-                   const std::optional<double> rho = reach(in, r);
-                   if (!rho) return std::nullopt;
-                   return in * mlp_above(layer.mlp_norms,
-                                         well_above(s.fed[i] + *rho));
-                 });
-    if (!x) return std::nullopt;
+    if (layer.parallel) {
+      const std::optional<Change> made = branch(layer.mlp, x, along, mlp);
+      if (!made) return std::nullopt;
+      x = (x + *mixed + *made) * rounded;
+    } else {
+      const auto summed = [&](const Branch& b, const Vector& variance,
+                              const Change& made) -> std::optional<Change> {
+        const Change sum = (x + made) * rounded;
+        if (b.place != NormPlace::post) return sum;
+        return norm(std::string(b.name) + "_norm", b.norm, variance[i], sum);
+      };
+      std::optional<Change> next =
+          summed(layer.attention, s.attention_norm, *mixed);
+      if (!next) return std::nullopt;
+      x = *next;
+      const std::optional<Change> made = branch(layer.mlp, x, along, mlp);
+      next = made ? summed(layer.mlp, s.mlp_norm, *made) : std::nullopt;
+      if (!next) return std::nullopt;
+      x = *next;
+    }
+    ++number;
   }
-  if (last_norm_) x = through_norm({*last_norm_, states.last_norm[i]}, *x, r);
-  if (!x) return std::nullopt;
-  return x->token;
+  if (last_norm_) {
+    const auto next = norm("last_norm", *last_norm_, states.last_norm[i], x);
+    if (!next) return std::nullopt;
+    x = *next;
+  }
+  if (transform_) {
+    std::optional<Change> next =
+        note("transform", x, fed(transform_norms_, states.transform_fed[i], x));
+    if (next)
+      next = norm("transform_norm", transform_->norm, states.transform_norm[i],
+                  *next * rounded);
+    if (!next) return std::nullopt;
+    x = *next;
+  }
+  return x.token;
 }
 
 std::string Deviation::name() const {
-  return layers_.empty() ? "" : layers_.front().constants.name();
+  return layers_.empty() || !unbounded_.empty()
+             ? ""
+             : layers_.front().constants.name();
 }
 
 }  // namespace lipscope

@@ -21,15 +21,19 @@ Stack load_stack(const Model& model) {
 MapPtr<double> stack_map(const Stack& stack, int threads) {
   require(!stack.layers.empty(), "stack_map: no layers");
   MapPtr<double> all;
+  const auto ahead = [&](MapPtr<double> part) {
+    all = all ? compose(std::move(all), std::move(part)) : std::move(part);
+  };
+  if (stack.transform) {
+    ahead(std::make_unique<LayerNorm<double>>(stack.transform->norm));
+    ahead(std::make_unique<Mlp<double>>(stack.transform->dense, threads));
+  }
   if (stack.last_norm)
-    all = std::make_unique<LayerNorm<double>>(*stack.last_norm);
+    ahead(std::make_unique<LayerNorm<double>>(*stack.last_norm));
   // from the last layer down, as model_map is made: each is evaluated once
   for (auto layer = stack.layers.rbegin(); layer != stack.layers.rend();
-       ++layer) {
-    MapPtr<double> block =
-        layer_map<double>(*layer, MapName::block, {.threads = threads});
-    all = all ? compose(std::move(all), std::move(block)) : std::move(block);
-  }
+       ++layer)
+    ahead(layer_map<double>(*layer, MapName::block, {.threads = threads}));
   return all;
 }
 

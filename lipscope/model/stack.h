@@ -7,10 +7,17 @@
 
 namespace lipscope {
 
-/// The weights of a causal model from the input of layer 0 to its logits, in
-/// f64.
+/// What stands between the last hidden state and the head of a model of masked
+/// tokens: norm(act(x W + b)), with W and b in `dense`, whose W_down is the
+/// identity.
+struct HeadTransform {
+  MlpWeights dense;
+  NormWeights norm;
+};
+
+/// The weights of a model from the input of layer 0 to its logits, in f64.
 struct Stack {
-  /// Of one kind and under the causal mask. Norms without a gain are not there:
+  /// Of one kind and under its masks. Norms without a gain are not there:
   /// in all layers, or in none. What an attention or an MLP is divided by is in
   /// its last matrix.
   std::vector<LayerWeights> layers;
@@ -18,6 +25,7 @@ struct Stack {
   std::optional<NormWeights> last_norm = {};
   Matrix head = {};       ///< logits = x W + b, W [d×V]; empty: none
   Vector head_bias = {};  ///< b, which changes no constant; empty: none
+  std::optional<HeadTransform> transform = {};
 
   Kind kind() const { return layers.front().kind; }
 };
@@ -27,7 +35,7 @@ struct Stack {
 Stack load_stack(const Model& model);
 
 /// The stack as a map of one sequence, from the input of layer 0 to the last
-/// hidden state after its norm; without the head.
+/// hidden state after its norm, and through the transform; without the head.
 MapPtr<double> stack_map(const Stack& stack, int threads = 0);
 
 }  // namespace lipscope

@@ -86,14 +86,15 @@ constexpr Field input[] = {{"from", string},
                            {"sha256", string},
                            {"offset", whole | null}};
 constexpr Field details[] = {
-    {"predicted", string}, {"next", string},
-    {"runner_up", string}, {"margin", number},
-    {"becomes", string},   {"best", boolean},
-    {"right", boolean},    {"lower_log10", number | null},
-    {"log_det", object},   {"curve", objects},
-    {"blocks", objects},   {"starts", objects},
-    {"text", string},      {"outcome", string},
-    {"citation", string},  {"certificates", object}};
+    {"predicted", string},    {"next", string},
+    {"runner_up", string},    {"margin", number},
+    {"becomes", string},      {"best", boolean},
+    {"right", boolean},       {"lower_log10", number | null},
+    {"log_det", object},      {"curve", objects},
+    {"blocks", objects},      {"starts", objects},
+    {"text", string},         {"outcome", string},
+    {"citation", string},     {"certificates", object},
+    {"parts_log10", objects}, {"nothing_proved", string}};
 
 bool is_of(const ordered_json& value, unsigned types) {
   if (value.is_null()) return types & null;

@@ -73,6 +73,7 @@ Stack stack_of(const LanguageModel<Real>& model,
     stack.layers.push_back(std::move(layer));
   }
   if (c.norm == NormPlace::pre) stack.last_norm = read.norm("ln_f");
+  if (c.head_bias) stack.head_bias = read.row("lm_head.bias");
   return stack;
 }
 

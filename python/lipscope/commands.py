@@ -448,6 +448,7 @@ def certify(
     *,
     split: str | None = None,
     positions: int | None = None,
+    context: int | None = None,
     targets: int | None = None,
     restarts: int | None = None,
     iterations: int | None = None,
@@ -457,7 +458,7 @@ def certify(
     resume: bool | None = None,
     progress: Progress = None,
 ) -> Records:
-    """How far the input of a trained model can be changed before its prediction changes: ``lipscope certify``."""
+    """How far the input of a model can be changed before its prediction changes: ``lipscope certify``."""
     return _run(_core.certify, _options(dict(locals())), progress)
 
 

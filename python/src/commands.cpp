@@ -142,6 +142,7 @@ void read_request(const Options& o, audit::CertifyRequest& r) {
   o.read("text", r.text.text);
   o.read("split", r.text.piece);
   o.read("positions", r.positions);
+  o.read("context", r.context);
   o.read("targets", r.attack.targets);
   o.read("restarts", r.attack.restarts);
   o.read("iterations", r.attack.iterations);

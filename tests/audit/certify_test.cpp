@@ -53,21 +53,5 @@ TEST(AuditCertify, AsksAboutTheNextTokenOfAPretrainedModel) {
   }
 }
 
-TEST(AuditCertify, RefusesByNameWhatNothingIsProvedFor) {
-  for (const auto& [architecture, word] :
-       {std::pair(Architecture::bert, "next token"),
-        std::pair(Architecture::llama, "rotary positions")}) {
-    const test::TemporaryFolder folder;
-    test::write_byte_model(folder.path(), architecture);
-    Records records;
-    try {
-      certify(request_in(folder), records);
-      FAIL() << name_of(architecture) << " was taken";
-    } catch (const InputError& wrong) {
-      EXPECT_TRUE(test::says(wrong.what(), {name_of(architecture), word}));
-    }
-  }
-}
-
 }  // namespace certify_test
 }  // namespace lipscope::audit

@@ -132,7 +132,41 @@ TEST_F(Certify, SaysWhereNothingIsProved) {
     EXPECT_TRUE(r["lower"].is_null());
     EXPECT_TRUE(r["lower_by"].is_null());
     EXPECT_GT(r["upper"].get<double>(), 0.0);
+    EXPECT_EQ(r["details"]["nothing_proved"],
+              "layer 0, attention: nothing is proved of l2-untied attention");
   }
+  const Outcome read = lipscope(command("l2-untied", "--positions 2"));
+  EXPECT_NE(read.out.find("no radius is proved: layer 0, attention: nothing is "
+                          "proved of l2-untied attention"),
+            std::string::npos)
+      << read.out;
+}
+
+TEST_F(Certify, ShowsTheConstantsByPart) {
+  const Outcome o = lipscope(command("dot", "--positions 8 --targets 0"));
+  ASSERT_EQ(o.code, 0) << o.err;
+  const std::string parts =
+      o.out.substr(o.out.find("log10 of the constants by part, at position 7"));
+  for (const char* part : {"attention ", "attention_norm", "mlp ", "mlp_norm"})
+    EXPECT_NE(parts.find(part), std::string::npos) << part << parts;
+  const auto records = json_lines(
+      lipscope(command("dot", "--positions 8 --targets 0 --json")).out);
+  for (const auto& r : records) {
+    ASSERT_EQ(r["details"]["parts_log10"].size(), 1u);
+    EXPECT_EQ(r["details"]["parts_log10"][0].size(), 5u);  // and the layer
+  }
+}
+
+TEST_F(Certify, ReadsNoMoreTokensThanTheContext) {
+  const Outcome o =
+      lipscope(command("l2", "--positions 7 --context 3 --targets 0 --json"));
+  ASSERT_EQ(o.code, 0) << o.err;
+  const auto records = json_lines(o.out);
+  ASSERT_EQ(records.size(), 7u);
+  for (std::size_t i = 0; i < records.size(); ++i)
+    EXPECT_EQ(records[i]["n"], i % 3 + 1);
+  expect_refusal(lipscope(command("l2", "--context 9")), 2,
+                 {"--context 9", "8 tokens"});
 }
 
 TEST_F(Certify, CanLeaveTheAttackOut) {

@@ -228,6 +228,7 @@ inline std::vector<OptionRow> option_table() {
           "--text {other book}");
   changes("certify", "--split", short_book, "--split all", "--split test");
   changes("certify", "--positions", book, "--positions 2", "--positions 3");
+  changes("certify", "--context", short_book, "--context 2", "--context 3");
   changes("certify", "--targets", short_book, "--targets 1", "--targets 2");
   changes("certify", "--restarts", short_book, "--restarts 0", "--restarts 1");
   changes("certify", "--iterations", short_book, "--iterations 2",

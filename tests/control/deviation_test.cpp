@@ -134,6 +134,142 @@ TEST(Deviation, IsNeverExceededByWhatAChangeDoes) {
       }
 }
 
+// what pretrained models have beside the forms above
+struct Form {
+  const char* name;
+  void (*change)(LayerWeights& layer, const Rng& rng);
+};
+const Form forms[] = {
+    {"rotary positions",
+     [](LayerWeights& w, const Rng&) { w.rope = Rotary{.theta = 20.0}; }},
+    {"q/k-norm of each head",
+     [](LayerWeights& w, const Rng& rng) {
+       w.query_key_norm =
+           QueryKeyNorm{.query_gain = flatten(gaussian(1, 2, rng.split(30))),
+                        .key_gain = flatten(gaussian(1, 2, rng.split(31))),
+                        .epsilon = 0.05};
+     }},
+    {"q/k-norm of all heads, rotated",
+     [](LayerWeights& w, const Rng& rng) {
+       w.rope = Rotary{.theta = 20.0};
+       w.query_key_norm =
+           QueryKeyNorm{.query_gain = flatten(gaussian(1, 4, rng.split(30))),
+                        .key_gain = flatten(gaussian(1, 4, rng.split(31))),
+                        .epsilon = 0.05,
+                        .over_heads = true};
+     }},
+    {"a gated MLP",
+     [](LayerWeights& w, const Rng& rng) {
+       w.mlp.gate = 0.5 * gaussian(4, 6, rng.split(32));
+     }},
+    {"RMS norms",
+     [](LayerWeights& w, const Rng&) {
+       w.attention_norm.kind = w.mlp_norm.kind = NormWeights::Kind::rms;
+     }},
+    {"attention and MLP beside each other",
+     [](LayerWeights& w, const Rng&) { w.parallel = true; }},
+    {"norms of what is added",
+     [](LayerWeights& w, const Rng& rng) {
+       w.attention_output_norm = some_norm(4, rng.split(33));
+       w.mlp_output_norm = some_norm(4, rng.split(34));
+     }},
+    {"no norm ahead of attention",
+     [](LayerWeights& w, const Rng&) { w.attention_unnormed = true; }},
+    {"a factor of what is added",
+     [](LayerWeights& w, const Rng&) { w.residual_scale = 1.7; }},
+    {"a window", [](LayerWeights& w, const Rng&) { w.mask.window = 2; }},
+    {"no causal mask",
+     [](LayerWeights& w, const Rng&) { w.mask = Mask::none; }},
+    {"grouped heads", [](LayerWeights& w, const Rng&) {
+       w.attention.key_heads = 1;
+       w.attention.key = Matrix(w.attention.key.leftCols(2));
+       w.attention.value = Matrix(w.attention.value.leftCols(2));
+       w.attention.key_bias = Vector(w.attention.key_bias.head(2));
+       w.attention.value_bias = Vector(w.attention.value_bias.head(2));
+     }}};
+
+// One layer, where attention or the MLP does nearly all that is done: the bound
+// on the other cannot hide what is wrong with it.
+TEST(Deviation, IsNotExceededInTheFormsOfPretrainedLayers) {
+  for (const Form& form : forms)
+    for (const bool attention : {true, false})
+      for (std::uint64_t seed = 0; seed < 4; ++seed) {
+        Stack stack = some_stack(Kind::dot, NormPlace::pre, seed);
+        stack.layers.resize(1);
+        stack.last_norm.reset();
+        LayerWeights& w = stack.layers[0];
+        w.attention.value *= attention ? 20.0 : 0.01;
+        w.mlp.down *= attention ? 0.01 : 20.0;
+        form.change(w, Rng(seed).split(40));
+        const Deviation deviation(stack);
+        EXPECT_EQ(deviation.unbounded(), "") << form.name;
+        const MapPtr<double> map = stack_map(stack, 1);
+        const Matrix x = gaussian(5, 4, Rng(seed).split(20));
+        const StatesAlong states = deviation.at(x);
+        EXPECT_LT((states.last - (*map)(x)).norm(), 1e-12 * states.last.norm())
+            << form.name;
+        for (const double r : {1e-4, 0.05, 0.5}) {
+          const auto above = deviation.gain(states, 5, r);
+          ASSERT_TRUE(above) << form.name;
+          EXPECT_LE(std::log10(largest_move(*map, x, r, Rng(seed).split(21))),
+                    above->log10())
+              << form.name << " " << attention << " " << r;
+        }
+      }
+}
+
+// what stands between the last state and the head of BERT
+TEST(Deviation, GoesThroughTheTransformOfAHead) {
+  // one token, no layers that do anything: relu of 3x + (1, −9), then a norm
+  LayerWeights w = test::scalar_layer({});
+  w.attention.query = w.attention.value = Matrix::Identity(2, 2);
+  w.attention.output = Matrix::Zero(2, 2);
+  w.mlp = {.up = Matrix::Zero(2, 1), .down = Matrix::Zero(1, 2)};
+  w.mask = Mask::none;
+  Stack stack{.layers = {w}, .context = 1};
+  stack.transform = HeadTransform{
+      .dense = {.up = 3 * Matrix::Identity(2, 2),
+                .down = Matrix::Identity(2, 2),
+                .up_bias = Vector{{1.0, -9.0}},
+                .activation = Activation::relu},
+      .norm = {.gain = Vector::Constant(2, 2.0), .epsilon = 0.25}};
+  const Deviation deviation(stack);
+  const Matrix x = (Matrix(1, 2) << 1, 2).finished();  // (4, 0): σ = 2
+  const double sigma = 2 - 3 * 0.1 / std::sqrt(2.0);
+  EXPECT_NEAR(deviation.gain(deviation.at(x), 1, 0.1)->value(),
+              3 * 2 / std::sqrt(sigma * sigma + 0.25), 1e-6);
+  const Matrix last = deviation.at(x).last;
+  EXPECT_NEAR(last(0, 0), 2 * 2 / std::sqrt(4.25), 1e-12);
+  EXPECT_LT((last - (*stack_map(stack, 1))(x)).norm(), 1e-12);
+}
+
+TEST(Deviation, ListsItsParts) {
+  // the layer that is worked by hand above: attention 6(4p + 1), MLP 6
+  const LayerWeights w = test::scalar_layer(
+      {.query = 2, .value = 3, .output = 0.5, .up = 2, .down = 3});
+  const Deviation deviation(Stack{.layers = {w}, .context = 3});
+  const Matrix x = (Matrix(3, 1) << 0.5, -1, 2).finished();
+  const auto parts = deviation.parts(deviation.at(x), 3, 0.1);
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].part, "attention");
+  EXPECT_NEAR(parts[0].log10, std::log10(6 * (4 * kim21_phi_inverse(3) + 1)),
+              1e-6);
+  EXPECT_EQ(parts[1].part, "mlp");
+  EXPECT_EQ(parts[1].layer, 0);
+  EXPECT_NEAR(parts[1].log10, std::log10(6.0), 1e-6);
+}
+
+TEST(Deviation, NamesThePartOfWhichNothingIsProved) {
+  Stack stack = some_stack(Kind::dot, NormPlace::pre, 1);
+  stack.layers[1].relative_bias = RelativeBias{.table = gaussian(4, 2, Rng(1))};
+  const Deviation deviation(stack);
+  EXPECT_EQ(deviation.unbounded(),
+            "layer 1, attention: nothing is proved of relative positions in "
+            "the scores");
+  const StatesAlong states = deviation.at(gaussian(5, 4, Rng(2)));
+  EXPECT_FALSE(deviation.gain(states, 5, 1e-9));
+}
+
 TEST(Deviation, IsNearWhereThereIsLittleToLose) {
   // one token, one head, one feature wide: products of norms are exact
   const LayerWeights w = test::scalar_layer({});
@@ -164,6 +300,8 @@ TEST(Deviation, SaysNothingOfUntiedL2) {
   const StatesAlong states = deviation.at(gaussian(5, 4, Rng(2)));
   EXPECT_FALSE(deviation.gain(states, 5, 1e-9));
   EXPECT_EQ(deviation.name(), "");
+  EXPECT_EQ(deviation.unbounded(),
+            "layer 0, attention: nothing is proved of l2-untied attention");
 }
 
 }  // namespace deviation_test
