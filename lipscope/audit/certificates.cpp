@@ -51,6 +51,13 @@ Certificates::Certificates(const Subject& subject, const Selection& selection,
         "--certificate {}: there is none in the norm {}; it is for the 2-norm",
         which, name_of(selection.norm)));
   const ModelConfig* c = subject.model ? &subject.model->config : nullptr;
+  const bool around =
+      selection.map != MapName::core && selection.map != MapName::attn;
+  if (c && (c->position_heads > 0 || (around && c->carry != 1.0)))
+    throw InputError(fmt::format(
+        "--certificate {}: there is none for {}, which has position heads, or "
+        "layers that are not x + f(x)",
+        which, subject.name));
   const bool sloped =
       c && (c->rope || c->query_key_norm != QueryKeyNormForm::none);
   if (which == "covariances" && (selection.kind != Kind::dot || sloped))

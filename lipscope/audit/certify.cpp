@@ -35,10 +35,11 @@ Model certifiable(const std::string& folder) {
   const ModelConfig& c = model.config;
   require_next_token(model);
   if (!c.plain_scores() || c.gated || c.parallel || c.output_norms ||
-      c.residual_scale != 1.0)
+      c.residual_scale != 1.0 || c.carry != 1.0 || c.head_bias)
     throw InputError(fmt::format(
         "certify {}: a {} model; no radius is proved for rotary positions, "
-        "gated MLPs, and layers of another form than GPT-2's and BERT's",
+        "position heads, gated MLPs, a head with a bias, and layers of another "
+        "form than GPT-2's and BERT's",
         folder, name_of(c.architecture)));
   // all weights, as they are and in the map that is attacked
   require_memory(2 * sizeof(double) * parameter_count(c),

@@ -57,6 +57,11 @@ class Searching final {
     if (selection_.map != MapName::core && selection_.map != MapName::attn)
       throw InputError(fmt::format("--map {}: search climbs attn or core alone",
                                    name_of(selection_.map)));
+    if (subject_.model && subject_.model->config.position_heads > 0)
+      throw InputError(fmt::format(
+          "{}: has position heads; search climbs attention whose heads all "
+          "compare tokens",
+          subject_.name));
     if (total() > 1 && saves())
       throw InputError(fmt::format(
           "--save-direction and --save-input take one search; these are {}",

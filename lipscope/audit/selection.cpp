@@ -67,6 +67,11 @@ void choose_kind(Selection& s, const std::string& name,
   if (name == "auto") {
     s.kind = c.kind;
     s.kind_name = c.kind_name();
+  } else if (c.position_heads > 0) {
+    throw InputError(fmt::format(
+        "--kind {}: {} has position heads, beside which no other kind is put; "
+        "expected auto",
+        name, subject.name));
   } else if (kind_of(c.kind).tied && s.kind != c.kind) {
     throw InputError(fmt::format(
         "--kind {}: {} has {} attention, whose queries are its keys; expected "
@@ -112,6 +117,13 @@ void choose_mask(Selection& s, const SelectionOptions& o,
   if (o.window != 0) s.mask.window = o.window;
   choose_padding(o.padding, s.mask);
   set_masks(s, subject);
+  if (!subject.model || subject.model->config.position_heads == 0) return;
+  for (const Mask& mask : s.masks)
+    if (mask != Mask::causal)
+      throw InputError(fmt::format(
+          "--mask, --window, --padding: {} has position heads, which look "
+          "back; they have no other mask than causal",
+          subject.name));
 }
 
 }  // namespace
@@ -185,6 +197,11 @@ Selection select(const SelectionOptions& o, const SourceOptions& source,
     if (s.map != MapName::core && s.map != MapName::attn)
       throw InputError(fmt::format("--heads {}: --map {} has all heads in it",
                                    o.heads, o.map));
+    if (subject.model && subject.model->config.position_heads > 0)
+      throw InputError(fmt::format(
+          "--heads {}: {} has position heads, beside which no head runs alone; "
+          "expected all",
+          o.heads, subject.name));
     s.heads = o.heads == "each" ? each(subject.heads())
                                 : parse_list(o.heads, "--heads", "all, each",
                                              subject.heads());

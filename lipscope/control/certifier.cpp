@@ -9,6 +9,7 @@ namespace lipscope {
 Certifier::Certifier(const Stack& stack)
     : deviation_(stack), map_(stack_map(stack, 1)), head_(stack.head) {
   require(head_.size() > 0, "certifier: the model has no head");
+  require(stack.head_bias.size() == 0, "certifier: the head has a bias");
 }
 
 Certifier::Sequence Certifier::sequence(Matrix x) const {

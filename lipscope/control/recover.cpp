@@ -23,6 +23,11 @@ void require_no_norms(const Model& model) {
         "read: nothing brings it back; a model without norms can be tried, "
         "and one trained with --invertible is sure to be inverted",
         model.parameters.source()));
+  const ModelConfig& c = model.config;
+  if (c.carry != 1.0 || c.residual_scale != 1.0)
+    throw InputError(fmt::format(
+        "{}: its layers are {:g} x + {:g} f(x); only x + f(x) is brought back",
+        model.parameters.source(), c.carry, c.residual_scale));
 }
 
 ResidualModel::ResidualModel(const Model& model, Index n, int threads) {

@@ -233,10 +233,12 @@ std::string ModelConfig::score_features() const {
   add(rope.has_value(), "rotary positions");
   add(query_key_norm != QueryKeyNormForm::none, "q/k-norm");
   add(relative_buckets > 0, "relative positions");
+  add(position_heads > 0, "position heads");
   return all;
 }
 
 std::string ModelConfig::kind_name() const {
+  if (comparing_heads() == 0) return name_of(Mixer::position);
   return contractive ? name_of(Mixer::contractive_l2) : name_of(kind);
 }
 
@@ -248,6 +250,15 @@ ModelConfig model_config(const LanguageModelConfig& m) {
   c.width = m.width;
   c.heads = c.key_heads = m.heads;
   c.head_width = m.width / m.heads;
+  c.position_heads = m.position_heads;
+  c.heads_apart = m.heads_apart;
+  c.position_table = m.positions == Positions::table;
+  if (m.positions == Positions::rotary) c.rope = Rotary{.theta = 10'000.0};
+  c.carry = m.join == Join::add      ? 1.0
+            : m.join == Join::convex ? 1.0 - m.join_share
+                                     : 0.0;
+  if (m.join == Join::convex) c.residual_scale = m.join_share;
+  c.head_bias = m.head_bias;
   c.mlp_width = m.hidden;
   c.vocabulary = m.characters;
   c.positions = m.context;
@@ -256,7 +267,7 @@ ModelConfig model_config(const LanguageModelConfig& m) {
   c.activation = m.activation;
   c.tied_embeddings = c.attention_bias = c.output_bias = false;
   c.norm = m.norm;
-  c.kind = attention_kind(m.mixer);
+  if (compares(m.mixer)) c.kind = attention_kind(m.mixer);
   c.contractive = m.mixer == Mixer::contractive_l2;
   c.contraction = m.contraction;
   c.causal = true;
@@ -305,6 +316,19 @@ void require_sound(const ModelConfig& c) {
             "model: rotary positions whose low_freq_factor is not below "
             "high_freq_factor");
   }
+  require(c.position_heads >= 0 && c.position_heads <= c.heads &&
+              (c.position_heads == 0 || (c.heads_apart && c.causal)),
+          "model: {} of {} heads look by position{}", c.position_heads, c.heads,
+          c.heads_apart ? "" : ", which need coordinates of their own");
+  require(c.architecture == Architecture::lipscope ||
+              (!c.heads_apart && c.carry == 1.0 && c.position_table),
+          "model: a {} model has heads that share their coordinates, x + f(x) "
+          "and its own positions",
+          name_of(c.architecture));
+  require(std::isfinite(c.carry) && c.carry >= 0.0, "model: a carry of {}",
+          c.carry);
+  require(!c.heads_apart || (!c.contractive && c.key_heads == c.heads),
+          "model: heads apart that are divided by their bound or share keys");
   require(c.embedding_width >= 0 && c.position_offset >= 0 &&
               c.relative_buckets >= 0,
           "model: a size is below 0");
@@ -337,8 +361,8 @@ ModelConfig parse_model_config(std::string_view text,
     const LanguageModelConfig own = parse_language_model_config(text, where);
     if (own.mixer == Mixer::lstm)
       r.refuse("mixer", r.need("mixer"),
-               "an LSTM has no attention; dot, l2, l2-untied and "
-               "contractive-l2 can be read");
+               "an LSTM has no attention; dot, l2, l2-untied, "
+               "contractive-l2 and position can be read");
     return model_config(own);
   }
   const Family& family = family_of(architecture);

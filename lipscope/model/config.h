@@ -42,6 +42,12 @@ struct ModelConfig {
   Index heads = 12;
   Index key_heads = 12;   ///< fewer than heads where they are grouped
   Index head_width = 64;  ///< k
+  /// The first so many of the heads look by distance alone
+  /// (attention/position_heads.h). Only lipscope's own models have them.
+  Index position_heads = 0;
+  /// Each head writes coordinates of its own, without W_O; see
+  /// LanguageModelConfig.
+  bool heads_apart = false;
   Index mlp_width = 3072;
   Index vocabulary = 30522;
   Index positions = 512;   ///< the longest sequence of a table of positions
@@ -83,13 +89,15 @@ struct ModelConfig {
   std::optional<double> local_theta = {};  ///< θ of those that `local` lists
   /// Scores are q·k times this, in place of 1/√k.
   std::optional<double> score_scale = {};
-  double residual_scale = 1.0;  ///< x + c f(norm x)
+  double residual_scale = 1.0;  ///< c of carry x + c f(norm x)
+  double carry = 1.0;           ///< 0: f alone
   Index relative_buckets = 0;   ///< of a relative bias; 0: none
   Index layer_groups = 0;  ///< layers share the weights of so many; 0: none do
 
   // ---- ahead of the layers and behind them
-  Index embedding_width = 0;  ///< of tokens, projected to d; 0: they have d
-  Index position_offset = 0;  ///< rows of the table ahead of position 0
+  Index embedding_width = 0;   ///< of tokens, projected to d; 0: they have d
+  bool position_table = true;  ///< where the family has one
+  Index position_offset = 0;   ///< rows of the table ahead of position 0
   /// A token that has no position, and the position row of this number
   /// [RoBERTa]: those behind it move up.
   std::optional<Index> padding = {};
@@ -99,19 +107,23 @@ struct ModelConfig {
 
   bool pre_norm() const { return norm == NormPlace::pre; }
   bool has_norms() const { return norm != NormPlace::none || output_norms; }
+  /// Heads that compare tokens; those that look by position come first.
+  Index comparing_heads() const { return heads - position_heads; }
   /// Whether `local` lists the layer.
   bool is_local(Index layer) const;
   /// What the tokens of a layer see.
   Mask mask(Index layer) const;
   /// Whether scores are those that the kind says and nothing else.
   bool plain_scores() const {
-    return !rope && relative_buckets == 0 &&
+    return !rope && relative_buckets == 0 && position_heads == 0 &&
            query_key_norm == QueryKeyNormForm::none;
   }
   /// What makes scores more than that, for messages: "rotary positions and
   /// q/k-norm"; empty if nothing does.
   std::string score_features() const;
-  std::string kind_name() const;  ///< of its attention; also "contractive-l2"
+  /// Of its attention; also "contractive-l2", and "position" where no head
+  /// compares.
+  std::string kind_name() const;
 };
 
 /// The configuration that Hugging Face's classes have where nothing is said:

@@ -106,8 +106,8 @@ Activation ConfigReader::activation(const Keys& keys,
   if (name == "silu" || name == "swish") return Activation::silu;
   if (name == "max_min") return Activation::max_min;
   refuse(keys.front(), *value,
-         "gelu, gelu_new, gelu_pytorch_tanh, gelu_fast, relu and silu can be "
-         "read");
+         "gelu, gelu_new, gelu_pytorch_tanh, gelu_fast, relu, silu and max_min "
+         "can be read");
 }
 
 void ConfigReader::refuse_if(const char* key, const char* what) const {

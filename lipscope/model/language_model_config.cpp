@@ -134,6 +134,10 @@ void require_sound(const LanguageModelConfig& c) {
   require(c.join == Join::add || c.norm == NormPlace::none,
           "language model: residual {} with norm {}; with norms it is add",
           name_of(c.join), name_of(c.norm));
+  require(c.mixer != Mixer::contractive_l2 || !c.heads_apart,
+          "language model: {} with heads apart; what it is divided by is made "
+          "of the output matrix, which these do not have",
+          name_of(c.mixer));
   if (!c.contraction) return;
   require(*c.contraction > 0.0 && *c.contraction < 1.0,
           "language model: a contraction of {} is not between 0 and 1",
@@ -170,6 +174,7 @@ LanguageModelConfig parse_language_model_config(std::string_view text,
       if (c.join == Join::convex)
         c.join_share = r.positive({"residual_share"}, 1.0);
     }
+    c.head_bias = r.flag({"head_bias"}, false);
     if (r.find("contraction") != nullptr)
       c.contraction = r.positive({"contraction"}, 1.0);
   }

@@ -82,6 +82,7 @@ struct LanguageModelConfig {
   NormPlace norm = NormPlace::post;
   Join join = Join::add;
   double join_share = 1.0;  ///< α of Join::convex, in (0, 1)
+  bool head_bias = false;   ///< of the logits
   /// c < 1 of an invertible model, which is contractive-l2 without norms: its
   /// residual branches are x + c f(x), with f attention or MLP divided by a
   /// bound on its constant in the inf-norm (model/contraction.h).

@@ -9,6 +9,7 @@
 #include "lipscope/attention/kinds.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/model/contraction.h"
+#include "lipscope/model/heads_apart.h"
 
 namespace lipscope {
 namespace {
@@ -66,7 +67,8 @@ struct QueryKeyValue {
 
 QueryKeyValue load_projections(const Model& model, const LayerModules& m) {
   const ModelConfig& c = model.config;
-  const Index k = c.head_width, q = c.heads * k, g = c.key_heads * k;
+  const Index k = c.head_width, q = c.comparing_heads() * k;
+  const Index g = c.position_heads > 0 ? q : c.key_heads * k;
   if (m.projections.size() == 3)
     return {load_affine(model, m.projections[0]),
             load_affine(model, m.projections[1]),
@@ -82,25 +84,54 @@ QueryKeyValue load_projections(const Model& model, const LayerModules& m) {
   return {columns(all, 0, q), columns(all, q, g), columns(all, q + g, g)};
 }
 
+// c_h of heads apart
+Vector load_shares(const Model& model, const LayerModules& m) {
+  return head_shares(flatten(model.parameters.matrix(weight_of(*m.share))));
+}
+
+// x W_O + b, or what stands in its place
+Affine load_output(const Model& model, const LayerModules& m) {
+  if (m.output) return load_affine(model, *m.output);
+  const ModelConfig& c = model.config;
+  return {apart_output(load_shares(model, m).tail(c.comparing_heads()),
+                       {.first = c.position_heads * c.head_width,
+                        .head_width = c.head_width,
+                        .width = c.width}),
+          {}};
+}
+
+std::optional<PositionHeads> load_position_heads(const Model& model,
+                                                 const LayerModules& m) {
+  const ModelConfig& c = model.config;
+  if (c.position_heads == 0) return std::nullopt;
+  return PositionHeads{.weights = distance_weights(model.parameters.matrix(
+                           weight_of(*m.position_bias))),
+                       .value = load_affine(model, *m.position_value).weight,
+                       .share = load_shares(model, m).head(c.position_heads),
+                       .width = c.width};
+}
+
 AttentionWeights load_attention(const Model& model, const LayerModules& m) {
   const ModelConfig& c = model.config;
+  if (c.comparing_heads() == 0) return {.heads = 0};
   QueryKeyValue read = load_projections(model, m);
   if (c.rope && c.rope_interleaved) {
     const Index turned = c.rope->width == 0 ? c.head_width : c.rope->width;
     part_planes(read.query, c.heads, turned);
     part_planes(read.key, c.key_heads, turned);
   }
-  Affine output = load_affine(model, m.output);
-  AttentionWeights w{.query = std::move(read.query.weight),
-                     .key = std::move(read.key.weight),
-                     .value = std::move(read.value.weight),
-                     .output = std::move(output.weight),
-                     .query_bias = std::move(read.query.bias),
-                     .key_bias = std::move(read.key.bias),
-                     .value_bias = std::move(read.value.bias),
-                     .output_bias = std::move(output.bias),
-                     .heads = c.heads,
-                     .key_heads = c.key_heads};
+  Affine output = load_output(model, m);
+  AttentionWeights w{
+      .query = std::move(read.query.weight),
+      .key = std::move(read.key.weight),
+      .value = std::move(read.value.weight),
+      .output = std::move(output.weight),
+      .query_bias = std::move(read.query.bias),
+      .key_bias = std::move(read.key.bias),
+      .value_bias = std::move(read.value.bias),
+      .output_bias = std::move(output.bias),
+      .heads = c.comparing_heads(),
+      .key_heads = c.position_heads > 0 ? c.comparing_heads() : c.key_heads};
   // scores are divided by √k where they are made; q/k-norm has it in its gain
   if (c.score_scale && !m.query_norm) {
     const double scale =
@@ -167,9 +198,57 @@ std::uint64_t share_of_memory(std::uint64_t asked, Index layers) {
   return std::max<std::uint64_t>(1, all / static_cast<std::uint64_t>(layers));
 }
 
+void refuse_choices_of_position_heads(const LayerWeights& layer,
+                                      const ModelMapOptions& o) {
+  if (!o.heads.empty())
+    throw InputError(
+        "--heads: heads of a layer with position heads cannot be chosen; all "
+        "of them run");
+  if (o.mask.over(layer.mask) != layer.mask || layer.mask != Mask::causal)
+    throw InputError(fmt::format(
+        "the mask \"{}\": position heads look back, and have no other mask "
+        "than causal",
+        name_of(o.mask.over(layer.mask))));
+  if (layer.attention.heads == 0 && o.kind.value_or(layer.kind) != layer.kind)
+    throw InputError(fmt::format(
+        "--kind {}: no head of the layer compares tokens", name_of(*o.kind)));
+}
+
+// Heads that compare and heads that look by position write different
+// coordinates. Ahead of W_O all stand side by side without their shares: W_O
+// then moves the heads that compare behind the others.
+template <class Real>
+MapPtr<Real> with_position_heads(const LayerWeights& layer, bool project,
+                                 const ModelMapOptions& o) {
+  refuse_choices_of_position_heads(layer, o);
+  const AttentionWeights& comparing = layer.attention;
+  PositionHeads heads = *layer.position_heads;
+  const Index compared =
+      comparing.heads == 0 ? 0 : comparing.heads * comparing.value_width();
+  if (!project) {
+    heads.share.setOnes();
+    heads.width = heads.value.cols() + compared;
+  }
+  MapPtr<Real> f =
+      std::make_unique<PositionHeadsMap<Real>>(heads, o.sequences, o.threads);
+  if (comparing.heads == 0) return f;
+  AttentionWeights weights = attention_of(layer, o.kind.value_or(layer.kind));
+  if (!project) {
+    weights.output = apart_output(Vector::Ones(comparing.heads),
+                                  {.first = heads.value.cols(),
+                                   .head_width = comparing.value_width(),
+                                   .width = heads.width});
+    weights.output_bias.resize(0);
+  }
+  return sum<Real>(std::move(f),
+                   std::make_unique<MultiHeadAttention<Real>>(
+                       weights, attention_options(layer, true, o)));
+}
+
 template <class Real>
 MapPtr<Real> attention_map(const LayerWeights& layer, bool project,
                            const ModelMapOptions& o) {
+  if (layer.position_heads) return with_position_heads<Real>(layer, project, o);
   ChosenAttention chosen = chosen_attention(layer, project, o);
   return std::make_unique<MultiHeadAttention<Real>>(chosen.weights,
                                                     std::move(chosen.options));
@@ -192,11 +271,13 @@ MapPtr<Real> branch(MapPtr<Real> f, const NormWeights& norm, NormPlace place,
   return f;
 }
 
-// x + branch(x), or norm(x + f(x))
+// carry x + branch(x), or norm(carry x + f(x))
 template <class Real>
-MapPtr<Real> sublayer(MapPtr<Real> inside, const NormWeights& norm,
-                      NormPlace place) {
-  MapPtr<Real> sum = residual(std::move(inside));
+MapPtr<Real> sublayer(MapPtr<Real> inside, double carry,
+                      const NormWeights& norm, NormPlace place) {
+  MapPtr<Real> sum =
+      carry == 0.0 ? std::move(inside)
+                   : residual(std::move(inside), static_cast<Real>(carry));
   if (place != NormPlace::post) return sum;
   return compose<Real>(std::make_unique<LayerNorm<Real>>(norm), std::move(sum));
 }
@@ -245,6 +326,10 @@ AttentionWeights attention_of(const LayerWeights& layer, Kind kind) {
 
 ChosenAttention chosen_attention(const LayerWeights& layer, bool project,
                                  const ModelMapOptions& o) {
+  if (layer.position_heads)
+    throw InputError(
+        "the layer has position heads: its attention is more than heads that "
+        "compare tokens, and cannot be searched or run by itself");
   ChosenAttention out{attention_of(layer, o.kind.value_or(layer.kind)),
                       attention_options(layer, project, o)};
   if (o.heads.empty() || !layer.query_key_norm ||
@@ -310,10 +395,12 @@ LayerWeights load_layer(const Model& model, Index layer, MapName map) {
                   fmt::format("map {} of layer {}", name_of(map), layer));
 
   LayerWeights w{.attention = load_attention(model, m),
+                 .position_heads = load_position_heads(model, m),
                  .norm = c.norm,
                  .attention_unnormed = layer == 0 && c.first_attention_unnormed,
                  .parallel = c.parallel,
                  .residual_scale = c.residual_scale,
+                 .carry = c.carry,
                  .mask = c.mask(layer),
                  .kind = c.kind,
                  .query_key_norm = load_query_key_norm(model, m)};
@@ -350,7 +437,7 @@ MapPtr<Real> layer_map(const LayerWeights& layer, MapName map,
   MapPtr<Real> attention = sublayer(
       branch(attention_map<Real>(layer, true, options), layer.attention_norm,
              place, layer.attention_output_norm, layer.residual_scale),
-      layer.attention_norm, place);
+      layer.carry, layer.attention_norm, place);
   if (map == MapName::residual) return attention;
   MapPtr<Real> mlp = std::make_unique<Mlp<Real>>(layer.mlp, options.threads);
   mlp = branch(std::move(mlp), layer.mlp_norm, layer.norm,
@@ -361,8 +448,9 @@ MapPtr<Real> layer_map(const LayerWeights& layer, MapName map,
             "layer");
     return sum(std::move(attention), std::move(mlp));
   }
-  return compose(sublayer(std::move(mlp), layer.mlp_norm, layer.norm),
-                 std::move(attention));
+  return compose(
+      sublayer(std::move(mlp), layer.carry, layer.mlp_norm, layer.norm),
+      std::move(attention));
 }
 
 template <class Real>

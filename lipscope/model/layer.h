@@ -17,10 +17,12 @@ namespace lipscope {
 /// What can be measured of a model, from which point to which:
 ///
 ///   core      input of the attention module → heads, end to end, ahead of W_O
+///             and without the shares of heads apart
 ///   attn      the same → after W_O
 ///   residual  input of the layer → x + attn(norm x), norm(x + attn x) in a
-///             post-norm model, x + attn x in one without norms; where MLP and
-///             attention stand beside each other, without the MLP
+///             post-norm model, x + attn x in one without norms (carry x + c
+///             attn x, LayerWeights); where MLP and attention stand beside each
+///             other, without the MLP
 ///   block     input → output of the layer, MLP included
 ///   model     input of layer 0 → last hidden state after the final norm
 enum class MapName { core, attn, residual, block, model };
@@ -101,7 +103,8 @@ AttentionOptions attention_options(const LayerWeights& layer, bool project,
 
 /// The attention of the chosen heads of a layer, ready to run. Heads of a layer
 /// whose q/k-norm is one of all heads do not run alone: all of them run, and
-/// W_O drops the others; InputError for such heads ahead of W_O.
+/// W_O drops the others; InputError for such heads ahead of W_O, and for
+/// layers with position heads.
 struct ChosenAttention {
   AttentionWeights weights;
   AttentionOptions options;
@@ -109,7 +112,8 @@ struct ChosenAttention {
 ChosenAttention chosen_attention(const LayerWeights& layer, bool project,
                                  const ModelMapOptions& options);
 
-/// A map of one layer; MapName::model is not one.
+/// A map of one layer; MapName::model is not one. InputError for a choice of
+/// heads or masks in a layer with position heads.
 template <class Real>
 MapPtr<Real> layer_map(const LayerWeights& layer, MapName map,
                        const ModelMapOptions& options);

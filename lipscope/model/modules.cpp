@@ -45,6 +45,8 @@ TensorSpec weight_of(const Module& m) {
       return {m.name + ".weight", {m.out, m.in}};
     case Module::Stored::vector:
       return {m.name + ".weight", {m.out}};
+    case Module::Stored::bare:
+      return {m.name, {m.in, m.out}};
     case Module::Stored::nothing:
       break;
   }
@@ -71,9 +73,10 @@ OuterModules outer_modules(const ModelConfig& c) {
   const Index d = c.embedding_width == 0 ? c.width : c.embedding_width;
   OuterModules m;
   m.tokens = table(names.tokens, c.vocabulary, d);
-  m.positions = named(names.positions, [&](const std::string& name) {
-    return table(name, c.position_offset + c.positions, d);
-  });
+  if (c.position_table)
+    m.positions = named(names.positions, [&](const std::string& name) {
+      return table(name, c.position_offset + c.positions, d);
+    });
   m.types = named(names.types, [&](const std::string& name) {
     return table(name, c.token_types, d);
   });
@@ -127,10 +130,14 @@ LayerModules layer_modules(const ModelConfig& c, const std::string& label) {
     if (!there || name.empty()) return std::nullopt;
     return norm(at + name, c, width);
   };
-  const Index q = c.heads * c.head_width, k = c.key_heads * c.head_width;
+  // position heads have neither queries nor keys
+  const Index q = c.comparing_heads() * c.head_width;
+  const Index k = c.position_heads > 0 ? q : c.key_heads * c.head_width;
   const Index d = c.width, m = c.mlp_width;
   LayerModules l;
-  if (kind_of(c.kind).tied)
+  if (c.comparing_heads() == 0)
+    l.projections = {};
+  else if (kind_of(c.kind).tied)
     l.projections = {linear(names.query, d, q, c.attention_bias),
                      linear(names.value, d, k, c.attention_bias)};
   else if (c.projections == Projections::apart)
@@ -139,7 +146,15 @@ LayerModules layer_modules(const ModelConfig& c, const std::string& label) {
                      linear(names.value, d, k, c.attention_bias)};
   else
     l.projections = {linear(names.joined, d, q + 2 * k, c.attention_bias)};
-  l.output = linear(names.output, q, d, c.output_bias);
+  if (!c.heads_apart) l.output = linear(names.output, q, d, c.output_bias);
+  if (c.position_heads > 0) {
+    l.position_bias = Module{at + names.position_bias, Module::Stored::bare,
+                             c.position_heads, c.positions};
+    l.position_value =
+        linear(names.position_value, d, c.position_heads * c.head_width, false);
+  }
+  if (c.heads_apart)
+    l.share = Module{at + names.share, Module::Stored::bare, 1, c.heads};
   const bool over = c.query_key_norm == QueryKeyNormForm::over_heads;
   const bool normed = c.query_key_norm != QueryKeyNormForm::none;
   l.query_norm = norm_named(names.query_norm, normed, over ? q : c.head_width);
@@ -171,8 +186,8 @@ std::optional<Module> norm_ahead(const ModelConfig& c, Index layer) {
 
 std::vector<Module> attention_modules(const LayerModules& m) {
   std::vector<Module> all = m.projections;
-  all.push_back(m.output);
-  for (const auto& module : {m.query_norm, m.key_norm})
+  for (const auto& module : {m.output, m.position_bias, m.position_value,
+                             m.share, m.query_norm, m.key_norm})
     if (module) all.push_back(*module);
   return all;
 }

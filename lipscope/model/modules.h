@@ -17,6 +17,7 @@ struct Module {
     in_out,  ///< weight [in, out]: GPT-2's Conv1D, lipscope's own, and tables
     out_in,  ///< weight [out, in]: torch's Linear
     vector,  ///< weight [out]: a norm's gain
+    bare,    ///< [in, out], under the name of the module alone
     nothing  ///< a norm without parameters
   };
 
@@ -47,9 +48,13 @@ struct OuterModules {
 };
 
 struct LayerModules {
-  /// q, k, v; in one; or q and v, where the queries are the keys.
+  /// q, k, v; in one; or q and v, where the queries are the keys; none where
+  /// all heads look by position.
   std::vector<Module> projections;
-  Module output;
+  std::optional<Module> output;  ///< absent where heads are apart
+  /// Of position heads: their bias of distances [P, T] and values [d, P·k].
+  std::optional<Module> position_bias, position_value;
+  std::optional<Module> share;  ///< of heads apart [1, H]
   std::optional<Module> query_norm, key_norm;
   Module up, down;  ///< `up` [d, 2m] where the gate is in it as well
   std::optional<Module> gate;

@@ -198,17 +198,14 @@ Head head_of(const Model& model) {
 
 }  // namespace
 
-Matrix load_head(const Model& model) {
+LogitHead load_head(const Model& model) {
   const Head head = head_of(model);
+  LogitHead out{model.parameters.matrix(weight_of(head.module)), {}};
+  if (model.config.logit_scale != 1.0) out.weight *= model.config.logit_scale;
+  if (head.by_words) out.weight.transposeInPlace();
   if (head.module.bias)
-    throw InputError(
-        fmt::format("{}: its language-model head has a bias, "
-                    "which is not supported here",
-                    model.parameters.source()));
-  Matrix w = model.parameters.matrix(weight_of(head.module));
-  if (model.config.logit_scale != 1.0) w *= model.config.logit_scale;
-  if (head.by_words) return w.transpose();
-  return w;
+    out.bias = flatten(model.parameters.matrix(bias_of(head.module)));
+  return out;
 }
 
 template <class Real>
@@ -216,13 +213,20 @@ MatrixOf<Real> logits(const Model& model, const MatrixOf<Real>& last,
                       int threads) {
   const ModelConfig& c = model.config;
   const Head head = head_of(model);
+  const auto add_bias = [&](MatrixOf<Real>& out) {
+    if (head.module.bias)
+      out.rowwise() +=
+          model.parameters.matrix(bias_of(head.module)).row(0).cast<Real>();
+  };
   require(last.cols() == c.width, "logits: states of {} features, not {}",
           last.cols(), c.width);
 
   if (!head.by_words) {
     const MatrixOf<Real> w =
         model.parameters.rows<Real>(weight_of(head.module), 0, c.width);
-    return product(as_is(last), as_is(w), threads);
+    MatrixOf<Real> out = product(as_is(last), as_is(w), threads);
+    add_bias(out);
+    return out;
   }
   // a few thousand words at a time: the table may be larger than the model
   constexpr Index piece = 4096;
@@ -235,9 +239,7 @@ MatrixOf<Real> logits(const Model& model, const MatrixOf<Real>& last,
                  view(out, Rectangle{0, word, last.rows(), words}), threads);
   }
   if (c.logit_scale != 1.0) out *= static_cast<Real>(c.logit_scale);
-  if (head.module.bias)
-    out.rowwise() +=
-        model.parameters.matrix(bias_of(head.module)).row(0).cast<Real>();
+  add_bias(out);
   return out;
 }
 

@@ -11,7 +11,7 @@ namespace lipscope {
 /// The input of layer 0 [sequences·n × d] of the token ids, sequence after
 /// sequence:
 ///
-///   GPT-2, lipscope  token + position
+///   GPT-2, lipscope  token + position (lipscope: if it has a table of them)
 ///   BERT             norm(token + position + token type 0)
 ///   ELECTRA, ALBERT  the same, projected to d
 ///   Llama            token
@@ -108,9 +108,13 @@ class LayerWalk {
   std::vector<StackedSequences<Real>> batches_;  // as they are ahead of layer_
 };
 
-/// The language-model head [d×vocabulary], in f64. InputError where the model
-/// has none that is supported, or one with a bias.
-Matrix load_head(const Model& model);
+/// The language-model head [d×vocabulary] and its bias, empty if it has none,
+/// in f64. InputError where the model has no head that is supported.
+struct LogitHead {
+  Matrix weight;
+  Vector bias;
+};
+LogitHead load_head(const Model& model);
 
 /// The language-model head on last hidden states [m×d] → [m×vocabulary].
 /// InputError where the model has none that is supported.

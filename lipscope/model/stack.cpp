@@ -8,7 +8,10 @@
 namespace lipscope {
 
 Stack load_stack(const Model& model) {
-  Stack stack{.context = model.config.positions, .head = load_head(model)};
+  LogitHead head = load_head(model);
+  Stack stack{.context = model.config.positions,
+              .head = std::move(head.weight),
+              .head_bias = std::move(head.bias)};
   for (Index l = 0; l < model.config.layers; ++l)
     stack.layers.push_back(load_layer(model, l));
   stack.last_norm = load_final_norm(model);

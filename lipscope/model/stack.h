@@ -16,7 +16,8 @@ struct Stack {
   std::vector<LayerWeights> layers;
   Index context = 1;  ///< tokens at most
   std::optional<NormWeights> last_norm = {};
-  Matrix head = {};  ///< logits = x W [d×V]; empty: none
+  Matrix head = {};       ///< logits = x W + b, W [d×V]; empty: none
+  Vector head_bias = {};  ///< b, which changes no constant; empty: none
 
   Kind kind() const { return layers.front().kind; }
 };

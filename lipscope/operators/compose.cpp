@@ -36,7 +36,8 @@ class Product final : public LinearOperator<Real> {
 template <class Real>
 class IdentityPlus final : public LinearOperator<Real> {
  public:
-  explicit IdentityPlus(OperatorPtr<Real> a) : a_(std::move(a)) {
+  IdentityPlus(OperatorPtr<Real> a, Real carry)
+      : a_(std::move(a)), carry_(carry) {
     require(a_->rows() == a_->cols(),
             "residual: the operator takes {} numbers to {}, not to as many",
             a_->cols(), a_->rows());
@@ -46,14 +47,15 @@ class IdentityPlus final : public LinearOperator<Real> {
   Index cols() const override { return a_->cols(); }
 
   VectorOf<Real> apply(const VectorOf<Real>& v) const override {
-    return v + a_->apply(v);
+    return carry_ * v + a_->apply(v);
   }
   VectorOf<Real> apply_adjoint(const VectorOf<Real>& u) const override {
-    return u + a_->apply_adjoint(u);
+    return carry_ * u + a_->apply_adjoint(u);
   }
 
  private:
   OperatorPtr<Real> a_;
+  Real carry_;
 };
 
 template <class Real>
@@ -166,23 +168,24 @@ class ComposedMap final : public Map<Real> {
 template <class Real>
 class ResidualMap final : public Map<Real> {
  public:
-  explicit ResidualMap(MapPtr<Real> f) : f_(std::move(f)) {}
+  ResidualMap(MapPtr<Real> f, Real carry) : f_(std::move(f)), carry_(carry) {}
 
   MatrixOf<Real> operator()(const MatrixOf<Real>& x) const override {
     MatrixOf<Real> y = (*f_)(x);
     require(y.rows() == x.rows() && y.cols() == x.cols(),
             "residual: the map takes [{}x{}] to [{}x{}]", x.rows(), x.cols(),
             y.rows(), y.cols());
-    y += x;
+    y += carry_ * x;
     return y;
   }
   OperatorPtr<Real> linearize(const MatrixOf<Real>& x) const override {
-    return residual(f_->linearize(x));
+    return residual(f_->linearize(x), carry_);
   }
   const Map<Real>& inner() const { return *f_; }
 
  private:
   MapPtr<Real> f_;
+  Real carry_;
 };
 
 template <class Real>
@@ -281,8 +284,8 @@ MapPtr<Real> compose(MapPtr<Real> outer, MapPtr<Real> inner) {
                                              std::move(inner));
 }
 template <class Real>
-MapPtr<Real> residual(MapPtr<Real> f) {
-  return std::make_unique<ResidualMap<Real>>(std::move(f));
+MapPtr<Real> residual(MapPtr<Real> f, Real carry) {
+  return std::make_unique<ResidualMap<Real>>(std::move(f), carry);
 }
 template <class Real>
 MapPtr<Real> sum(MapPtr<Real> f, MapPtr<Real> g) {
@@ -302,8 +305,8 @@ OperatorPtr<Real> compose(OperatorPtr<Real> outer, OperatorPtr<Real> inner) {
   return std::make_unique<Product<Real>>(std::move(outer), std::move(inner));
 }
 template <class Real>
-OperatorPtr<Real> residual(OperatorPtr<Real> a) {
-  return std::make_unique<IdentityPlus<Real>>(std::move(a));
+OperatorPtr<Real> residual(OperatorPtr<Real> a, Real carry) {
+  return std::make_unique<IdentityPlus<Real>>(std::move(a), carry);
 }
 template <class Real>
 OperatorPtr<Real> sum(OperatorPtr<Real> a, OperatorPtr<Real> b) {
@@ -322,8 +325,8 @@ template const Map<float>& first_map(const Map<float>&);
 template const Map<double>& first_map(const Map<double>&);
 template MapPtr<float> compose(MapPtr<float>, MapPtr<float>);
 template MapPtr<double> compose(MapPtr<double>, MapPtr<double>);
-template MapPtr<float> residual(MapPtr<float>);
-template MapPtr<double> residual(MapPtr<double>);
+template MapPtr<float> residual(MapPtr<float>, float);
+template MapPtr<double> residual(MapPtr<double>, double);
 template MapPtr<float> sum(MapPtr<float>, MapPtr<float>);
 template MapPtr<double> sum(MapPtr<double>, MapPtr<double>);
 template MapPtr<float> scale(float, MapPtr<float>);
@@ -332,8 +335,8 @@ template MapPtr<float> batch(MapPtr<float>, Index);
 template MapPtr<double> batch(MapPtr<double>, Index);
 template OperatorPtr<float> compose(OperatorPtr<float>, OperatorPtr<float>);
 template OperatorPtr<double> compose(OperatorPtr<double>, OperatorPtr<double>);
-template OperatorPtr<float> residual(OperatorPtr<float>);
-template OperatorPtr<double> residual(OperatorPtr<double>);
+template OperatorPtr<float> residual(OperatorPtr<float>, float);
+template OperatorPtr<double> residual(OperatorPtr<double>, double);
 template OperatorPtr<float> sum(OperatorPtr<float>, OperatorPtr<float>);
 template OperatorPtr<double> sum(OperatorPtr<double>, OperatorPtr<double>);
 template OperatorPtr<float> scale(float, OperatorPtr<float>);

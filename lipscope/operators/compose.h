@@ -17,9 +17,9 @@ using OperatorPtr = std::unique_ptr<LinearOperator<Real>>;
 /// x ↦ outer(inner(x)); its Jacobian is J_outer(inner(x)) · J_inner(x).
 template <class Real>
 MapPtr<Real> compose(MapPtr<Real> outer, MapPtr<Real> inner);
-/// x ↦ x + f(x); its Jacobian is I + J_f.
+/// x ↦ carry x + f(x); its Jacobian is carry I + J_f.
 template <class Real>
-MapPtr<Real> residual(MapPtr<Real> f);
+MapPtr<Real> residual(MapPtr<Real> f, Real carry = 1);
 /// x ↦ f(x) + g(x).
 template <class Real>
 MapPtr<Real> sum(MapPtr<Real> f, MapPtr<Real> g);
@@ -40,9 +40,9 @@ const Map<Real>& first_map(const Map<Real>& f);
 /// outer · inner.
 template <class Real>
 OperatorPtr<Real> compose(OperatorPtr<Real> outer, OperatorPtr<Real> inner);
-/// I + a, for a square a.
+/// carry I + a, for a square a.
 template <class Real>
-OperatorPtr<Real> residual(OperatorPtr<Real> a);
+OperatorPtr<Real> residual(OperatorPtr<Real> a, Real carry = 1);
 /// a + b.
 template <class Real>
 OperatorPtr<Real> sum(OperatorPtr<Real> a, OperatorPtr<Real> b);

@@ -19,15 +19,16 @@ json or_null(const std::optional<double>& value) {
 // every member, or this does not compile
 std::string fingerprint(const ModelConfig& config) {
   const auto& [architecture, layers, width, heads, key_heads, head_width,
-               mlp_width, vocabulary, positions, token_types, epsilon,
-               activation, rope, tied_embeddings, attention_bias, mlp_bias,
-               norm, kind, contractive, contraction, causal, norm_form,
-               output_norms, first_attention_unnormed, parallel, shared_norm,
-               gated, projections, output_bias, query_key_norm,
-               rope_interleaved, unrotated, window, local, local_theta,
-               score_scale, residual_scale, relative_buckets, layer_groups,
-               embedding_width, position_offset, padding, embedding_scale,
-               head_bias, logit_scale] = config;
+               position_heads, heads_apart, mlp_width, vocabulary, positions,
+               token_types, epsilon, activation, rope, tied_embeddings,
+               attention_bias, mlp_bias, norm, kind, contractive, contraction,
+               causal, norm_form, output_norms, first_attention_unnormed,
+               parallel, shared_norm, gated, projections, output_bias,
+               query_key_norm, rope_interleaved, unrotated, window, local,
+               local_theta, score_scale, residual_scale, carry,
+               relative_buckets, layer_groups, embedding_width, position_table,
+               position_offset, padding, embedding_scale, head_bias,
+               logit_scale] = config;
   json all = json{{"architecture", name_of(architecture)},
                   {"layers", layers},
                   {"width", width},
@@ -83,6 +84,10 @@ std::string fingerprint(const ModelConfig& config) {
   add_number("local", local, usual.local);
   add("score_scale", or_null(score_scale), score_scale == usual.score_scale);
   add_number("residual_scale", residual_scale, usual.residual_scale);
+  add_number("carry", carry, usual.carry);
+  add_number("position_heads", position_heads, usual.position_heads);
+  add_number("heads_apart", heads_apart, usual.heads_apart);
+  add_number("position_table", position_table, usual.position_table);
   add("window", window ? json(*window) : json(), window == usual.window);
   add_number("relative_buckets", relative_buckets, usual.relative_buckets);
   add_number("layer_groups", layer_groups, usual.layer_groups);

@@ -23,6 +23,7 @@ std::vector<Bound> attention_bounds(const LayerWeights& layer, bool project,
                                     const ModelMapOptions& o, Index n,
                                     const TokenSet& tokens) {
   const bool rope = layer.rope.has_value();
+  if (layer.position_heads) return {};
   if (layer.query_key_norm || layer.relative_bias) return {};
   const Kind kind = o.kind.value_or(layer.kind);
   if (rope && !kind_bounds(kind).rope) return {};
@@ -69,6 +70,7 @@ std::optional<LayerBound> layer_bound_everywhere(const LayerWeights& layer,
   require(map == MapName::residual || map == MapName::block,
           "layer bound: {} is attention alone, or more than a layer",
           name_of(map));
+  if (layer.carry != 1.0) return std::nullopt;
   const std::optional<Bound> attention =
       best_bound(attention_bounds(layer, true, options, n, tokens), Norm::two);
   if (!attention || !std::isfinite(attention->value)) return std::nullopt;

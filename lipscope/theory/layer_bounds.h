@@ -14,7 +14,8 @@ namespace lipscope {
 /// Every bound on the attention of a layer over sequences of n of these tokens
 /// (see bounds.h), after the output projection or before it. Empty where none
 /// is proved: untied L2, tied L2 with padding, rotary positions in other kinds
-/// than dot-product, q/k-norm and relative positions.
+/// than dot-product, q/k-norm, relative positions, and position heads (for
+/// those see theory/stack_constant.h).
 std::vector<Bound> attention_bounds(const LayerWeights& layer, bool project,
                                     const ModelMapOptions& options, Index n,
                                     const TokenSet& tokens);
@@ -31,8 +32,8 @@ BlockParts parts_everywhere(const LayerWeights& layer, MapName map,
 /// the best bound on its attention, which reads `tokens`. In a pre-norm layer
 /// every input passes the norm ahead of the attention: the bound holds
 /// everywhere. Otherwise its scope is that of the attention. Nothing where the
-/// attention has no bound that is a double, or a gated MLP stands behind no
-/// norm.
+/// attention has no bound that is a double, a gated MLP stands behind no norm,
+/// or the layer does not carry x as it is.
 std::optional<LayerBound> layer_bound_everywhere(const LayerWeights& layer,
                                                  MapName map,
                                                  const ModelMapOptions& options,

@@ -35,8 +35,9 @@ struct LayerCertificates::Made {
   LayerWeights layer;  // of one chosen head that alone
   MapName map = MapName::attn;
   ModelMapOptions options;
-  std::optional<LocalCertificates> local;  // of the attention, always
-  MapPtr<double> attention;                // for what it makes of x
+  // of the attention; nothing where nothing is proved here
+  std::optional<LocalCertificates> local;
+  MapPtr<double> attention;  // for what it makes of x
   MapPtr<double> mlp;
   std::optional<MlpNorms> norms;
 
@@ -47,6 +48,7 @@ struct LayerCertificates::Made {
 
   std::optional<Bound> attention_at(const Matrix& x,
                                     std::optional<Certificate> which) const {
+    if (!local) return std::nullopt;
     return which ? local->at(x, *which) : over_ball(x, Norm::two);
   }
 
@@ -77,6 +79,7 @@ LayerCertificates::LayerCertificates(const LayerWeights& layer, MapName map,
   require(map != MapName::model, "certificate: a model is no map of one layer");
   require(options.sequences == 1, "certificate: {} sequences, it takes one",
           options.sequences);
+  if (layer.position_heads || (made_->around() && layer.carry != 1.0)) return;
   const ChosenAttention chosen =
       chosen_attention(made_->layer, made_->project(), made_->options);
   made_->local.emplace(chosen.weights, chosen.options);
@@ -91,10 +94,11 @@ LayerCertificates::~LayerCertificates() = default;
 LayerCertificates::LayerCertificates(LayerCertificates&&) noexcept = default;
 
 bool LayerCertificates::offers(Certificate which) const {
-  return made_->local->offers(which);
+  return made_->local && made_->local->offers(which);
 }
 
 std::optional<Certificate> LayerCertificates::usual(Index n) const {
+  if (!made_->local) return std::nullopt;
   const Index heads = made_->options.heads.empty()
                           ? made_->layer.attention.heads
                           : static_cast<Index>(made_->options.heads.size());
@@ -122,6 +126,7 @@ std::optional<LayerBound> LayerCertificates::composed_at(
     const Matrix& x, std::optional<Certificate> which) const {
   const Made& m = *made_;
   require(m.around(), "certificate: {} is attention alone", name_of(m.map));
+  if (!m.local) return std::nullopt;
   const LayerWeights& l = m.layer;
   const bool pre = l.pre_norm();
   const NormPlace place = l.attention_norm_place();

@@ -29,6 +29,8 @@ double value_of(Activation a, double x) {
       return x > 0 ? x : 0;
     case Activation::silu:
       return x / (1 + std::exp(-x));
+    case Activation::max_min:
+      break;  // is none of one feature
   }
   return NAN;
 }

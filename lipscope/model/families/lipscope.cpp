@@ -19,7 +19,10 @@ Family lipscope_family() {
              .up = "mlp.up",
              .down = "mlp.down",
              .attention_norm = "ln_1",
-             .mlp_norm = "ln_2"};
+             .mlp_norm = "ln_2",
+             .position_bias = "attn.p.bias",
+             .position_value = "attn.p.v",
+             .share = "attn.share"};
   f.stored_in_out = f.head_in_out = true;
   return f;
 }
