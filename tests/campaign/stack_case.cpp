@@ -133,7 +133,7 @@ Case stack_case(Dice dice) {
   const double R = radius_of(x);
   p->r = dice.log_uniform(1e-4, 1.0) * R;
   p->attacked = dice.chance(0.2);
-  const StackConstant constant = stack_constant(p->stack, R);
+  const StackConstant constant = stack_constant(p->stack, {.radius = R});
   if (constant.hidden && std::isfinite(constant.hidden->value()))
     p->constant = constant.hidden->value();
   return {

@@ -97,7 +97,7 @@ TEST(StackConstant, OfDotProductsFollowsTheTokensThroughTheBall) {
   };
   // R → R(1 + ½) → ·(1 + ¼) + |mlp(0)|, mlp(0) = 2·½ − 0.9
   const double next = 1.5 * 1.25 + 0.1;
-  const StackConstant c = stack_constant(s, 1.0);
+  const StackConstant c = stack_constant(s, {.radius = 1.0});
   expect_log10(c.hidden,
                (1 + attention(1)) * 1.25 * (1 + attention(next)) * 1.25);
   EXPECT_FALSE(c.logits);
@@ -113,7 +113,7 @@ TEST(StackConstant, OfDotProductsBehindNormsNeedsNoBallButAtTheStart) {
   layer.norm = NormPlace::post;
   Stack s{.layers = {layer, layer}, .context = 3};
   EXPECT_FALSE(stack_constant(s).hidden);
-  const StackConstant post = stack_constant(s, 2.0);
+  const StackConstant post = stack_constant(s, {.radius = 2.0});
   EXPECT_EQ(post.scope, InputSet::ball(2.0));
   // the norm of the layer before: √1·1 + ¼
   EXPECT_NE(name_of(post.parts[4].scope).find("radius 1.25"),
@@ -129,8 +129,9 @@ TEST(StackConstant, OfUntiedL2IsNotThere) {
   layer.kind = Kind::l2_untied;
   layer.attention.key = scalar(1);
   const Stack s{.layers = {layer}, .context = 3};
-  EXPECT_FALSE(stack_constant(s, 1.0).hidden);
-  EXPECT_NE(stack_constant(s, 1.0).unbounded.find("untied"), std::string::npos);
+  EXPECT_FALSE(stack_constant(s, {.radius = 1.0}).hidden);
+  EXPECT_NE(stack_constant(s, {.radius = 1.0}).unbounded.find("untied"),
+            std::string::npos);
 }
 
 TEST(StackConstant, RefusesWhatItIsNotProvedFor) {
@@ -211,7 +212,7 @@ TEST(StackConstant, IsNeverBelowWhatIsReached) {
       for (std::uint64_t seed = 0; seed < 6; ++seed) {
         const Stack s = random_stack(kind, norms, seed);
         const double radius = std::exp(Rng(seed).split(99).normal());
-        const StackConstant c = stack_constant(s, radius);
+        const StackConstant c = stack_constant(s, {.radius = radius});
         ASSERT_TRUE(c.logits);
         const double reached =
             climbed(*test::stack_map(s), 3, 2, radius, Rng(seed).split(98));
