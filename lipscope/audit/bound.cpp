@@ -13,12 +13,14 @@
 #include "lipscope/audit/token_memory.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/parallel.h"
+#include "lipscope/model/stack.h"
 #include "lipscope/record/evidence.h"
 #include "lipscope/spectral/estimate.h"
 #include "lipscope/spectral/inf_norm.h"
 #include "lipscope/theory/bounds.h"
 #include "lipscope/theory/model_bounds.h"
 #include "lipscope/theory/regime.h"
+#include "lipscope/theory/stack_constant.h"
 #include "lipscope/theory/unbounded.h"
 
 namespace lipscope::audit {
@@ -40,6 +42,12 @@ class Bounding final {
         records_(records),
         progress_(watch, static_cast<Index>(selection_.layers.size())) {
     require_sound_masks(selection_.masks, lengths_);
+    if (stacked()) {
+      if (o_.source.radius) radius_ = *o_.source.radius;
+      refuse_what_is_unknown_of_a_stack();
+      records_.open();
+      return;
+    }
     const bool unlimited = unbounded(selection_.kind);
     if (o_.source.radius)
       radius_ = *o_.source.radius;
@@ -56,7 +64,7 @@ class Bounding final {
 
   void run() {
     if (selection_.map == MapName::model) {
-      for (const Index n : lengths_) model(n);
+      for (const Index n : lengths_) stacked() ? stack(n) : model(n);
     } else {
       Index done = 0;
       for (const std::optional<Index>& layer : selection_.layers) {
@@ -77,6 +85,31 @@ class Bounding final {
  private:
   bool attention() const {
     return selection_.map == MapName::core || selection_.map == MapName::attn;
+  }
+
+  // Of layers of other forms than x + f(x) the constants are those of
+  // theory/stack_constant.h, of the whole model.
+  bool stacked() const {
+    if (!subject_.model) return false;
+    const ModelConfig& c = subject_.model->config;
+    return c.position_heads > 0 || (c.carry != 1.0 && !attention());
+  }
+
+  void refuse_what_is_unknown_of_a_stack() const {
+    if (selection_.map != MapName::model)
+      throw InputError(fmt::format(
+          "--map {}: {} has position heads, or layers that are not x + f(x); "
+          "the whole of it is bounded, by --map model",
+          name_of(selection_.map), subject_.name));
+    if (selection_.norm != Norm::two && selection_.norm != Norm::token)
+      throw InputError(
+          fmt::format("--norm {}: {} is bounded in the norms 2 and token",
+                      name_of(selection_.norm), subject_.name));
+    if (radius_.is_norm_layer())
+      throw InputError(fmt::format(
+          "--radius ln: {} has position heads, or layers that are not x + "
+          "f(x); expected a number, the length of tokens that enter layer 0",
+          subject_.name));
   }
 
   void refuse_what_is_unknown(bool unlimited) const {
@@ -297,6 +330,40 @@ class Bounding final {
     add(r);
   }
 
+  // the product over all parts of a model, followed through its layers
+  void stack(Index n) {
+    const auto start = std::chrono::steady_clock::now();
+    if (!stack_) stack_ = load_stack(*subject_.model);
+    stack_->context = n;
+    StackConstantOptions how{.norm = selection_.norm};
+    if (!radius_.is_everywhere()) how.radius = radius_.value();
+    const StackConstant found = stack_constant(*stack_, how);
+    if (!found.hidden)
+      throw InputError(fmt::format("{}: no bound is known; {}{}", subject_.name,
+                                   found.unbounded,
+                                   how.radius ? "" : "; give --radius R"));
+    nlohmann::ordered_json parts = nlohmann::ordered_json::array();
+    for (const StackPart& part : found.parts)
+      parts.push_back({{"layer", part.layer},
+                       {"part", part.part},
+                       {"bound", part.bound},
+                       {"log10", part.value.log10()}});
+    Record r = asked({}, {}, n);
+    fill(r,
+         make_bound({.name = "stack_constant",
+                     .norm = selection_.norm,
+                     .mask = "causal",
+                     .citation = "lipscope: product of proved parts, "
+                                 "theory/stack_constant.h"},
+                    *found.hidden, found.scope),
+         {.radius = how.radius.value_or(0.0)});
+    r.details["best"] = true;
+    r.details["parts"] = parts;
+    r.details["logits_log10"] = found.logits->log10();
+    r.seconds = seconds_since(start);
+    add(r);
+  }
+
   // inputs at which the map grows without bound, and how much it does there
   void witnesses(std::optional<Index> layer) {
     const LayerWeights& weights = maps_.weights(layer);
@@ -362,7 +429,8 @@ class Bounding final {
   Progress progress_;
   Radius radius_ = Radius::everywhere();
   bool witness_ = false;
-  Index found_ = 0;  // by --resume
+  std::optional<Stack> stack_;  // of a model that is bounded as one
+  Index found_ = 0;             // by --resume
 };
 
 }  // namespace
