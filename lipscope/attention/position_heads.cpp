@@ -41,8 +41,7 @@ void require_sound(const PositionHeads& heads) {
   require(heads.width >= heads.value.cols(),
           "position heads: {} coordinates for values of {}", heads.width,
           heads.value.cols());
-  require(heads.value.allFinite(),
-          "position heads: not all values are finite");
+  require(heads.value.allFinite(), "position heads: not all values are finite");
   require(heads.weights.allFinite() && heads.share.allFinite() &&
               heads.weights.minCoeff() >= 0.0 && heads.share.minCoeff() >= 0.0,
           "position heads: weights and shares must be finite and at least 0");
@@ -113,8 +112,8 @@ class PositionHeadsMap<Real>::Jacobian final : public LinearOperator<Real> {
   Index cols() const override { return tokens_ * map_.value_.rows(); }
 
   VectorOf<Real> apply(const VectorOf<Real>& v) const override {
-    require(v.size() == cols(), "position heads: {} numbers for a tangent of {}",
-            v.size(), cols());
+    require(v.size() == cols(),
+            "position heads: {} numbers for a tangent of {}", v.size(), cols());
     return flatten(map_(unflatten(v, tokens_, map_.value_.rows())));
   }
 

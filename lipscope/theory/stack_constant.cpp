@@ -10,7 +10,6 @@
 #include "lipscope/model/stack.h"
 #include "lipscope/theory/centred_slopes.h"
 #include "lipscope/theory/layer_bounds.h"
-#include "lipscope/theory/layer_heads.h"
 #include "lipscope/theory/mlp_bound.h"
 #include "lipscope/theory/norms.h"
 #include "lipscope/theory/position_heads_bound.h"
@@ -21,6 +20,19 @@ namespace {
 constexpr double room = 1.0 + 0x1p-40;  // for products that round both ways
 
 bool is_there(const NormWeights& norm) { return norm.gain.size() > 0; }
+
+// Whether W_O brings no two heads to the same coordinate; one head has nobody
+// to meet.
+bool write_apart(const AttentionWeights& w) {
+  const Index rows = w.value_width();
+  for (Index j = 0; j < w.output.cols(); ++j) {
+    Index writers = 0;
+    for (Index h = 0; h < w.heads; ++h)
+      if (!w.output.col(j).segment(h * rows, rows).isZero(0.0)) ++writers;
+    if (writers > 1) return false;
+  }
+  return w.heads > 1 && w.output.size() > 0;
+}
 
 // |f(0)| of the attention and ‖x ↦ what its values make of a mean‖
 struct Reach {
@@ -43,8 +55,7 @@ Reach reach_of(const AttentionWeights& w) {
     squares = squares + value * value;
     zero += one.output.transpose() * one.value_bias;
   }
-  if (write_apart(w.output, w.value_width()))
-    sum = smaller(sum, root(projected));
+  if (write_apart(w)) sum = smaller(sum, root(projected));
   return {well_above(length_above(zero) * room),
           smaller(sum, root(squares) * weight_norm_above(w.output))};
 }
@@ -212,7 +223,30 @@ class Product {
       return nothing(number,
                      fmt::format("{} attention has no bound in the norm {}",
                                  name_of(layer.kind), name_of(norm_)));
-    return best;
+    if (!write_apart(layer.attention)) return best;
+    const std::optional<Bound> apart = side_by_side(layer.attention, setting);
+    return apart && magnitude_of(*apart) < magnitude_of(*best) ? apart : best;
+  }
+
+  // (Σ_h L_h²)^{1/2} of the constants of heads that write apart, by the name of
+  // the largest
+  std::optional<Bound> side_by_side(const AttentionWeights& w,
+                                    BoundSetting setting) const {
+    Magnitude squares = 0.0;
+    std::optional<Bound> largest;
+    for (Index h = 0; h < w.heads; ++h) {
+      setting.heads = {h};
+      const std::optional<Bound> one = best_bound(bounds(w, setting), norm_);
+      if (!one) return std::nullopt;
+      const Magnitude value = magnitude_of(*one);
+      squares = squares + value * value;
+      if (!largest || largest->log10 < one->log10) largest = one;
+    }
+    return make_bound({.name = largest->name,
+                       .norm = norm_,
+                       .mask = largest->mask,
+                       .citation = largest->citation},
+                      root(squares), largest->scope);
   }
 
   std::optional<Bound> nothing(Index number, const std::string& why) {

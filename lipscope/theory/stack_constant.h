@@ -52,7 +52,9 @@ struct StackConstantOptions {
 ///   attention       heads that compare: the smallest of theory/bounds.h in the
 ///                   norm, over all inputs where a kind has one there, else
 ///                   over what the norm layer ahead lets through, else over a
-///                   ball; l2-untied has none. Dot-product heads may be rotated
+///                   ball; l2-untied has none. Dot-product heads may be
+///                   rotated. Of heads that W_O brings to different coordinates
+///                   the squares add up, where that is smaller
 ///   both            (P² + A²)^{1/2} where W_O is zero in the coordinates of
 ///                   the position heads, since |y|² is then the sum of both
 ///                   squares, in each token and over all; else P + A

@@ -125,9 +125,10 @@ TEST_F(PromisedModel, IsMeasuredByEveryMap) {
                     .converged)
         << map;
     for (const auto& row : records.rows())
-      if (row.contains("upper") && row["upper"].is_number())
+      if (row.contains("upper") && row["upper"].is_number()) {
         EXPECT_LE(row["lower"].get<double>(), row["upper"].get<double>())
             << map;
+      }
   }
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "lipscope/theory/kim21.h"
+#include "lipscope/theory/l2_diagonal_apart.h"
 #include "tests/theory/cases.h"
 
 namespace lipscope {

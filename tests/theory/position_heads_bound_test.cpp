@@ -37,7 +37,8 @@ TEST(PositionHeadsBound, IsTheFormulaWorkedByHand) {
 
 TEST(PositionHeadsBound, IsNeverBelowAndAttainedByShifts) {
   PositionHeads heads = two_heads(true);
-  heads.weights << 0, 0, 1, 0, 0, 1;  // distances 1 and 2 alone
+  // distances 1 and 2 alone
+  heads.weights = (Matrix(3, 2) << 0, 0, 1, 0, 0, 1).finished();
   for (const bool one : {true, false}) {
     heads.value = two_heads(one).value;
     const Matrix j = jacobian(heads, 4);
