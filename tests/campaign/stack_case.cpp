@@ -62,11 +62,12 @@ struct StackProblem {
 
   Claim radius(const Matrix& x) const {
     const StatesAlong states = deviation->at(x);
+    const Readout readout{stack.head, stack.head_bias};
     const CertifiedRadius proved = certified_radius(
-        states.last.row(x.rows() - 1).transpose(), stack.head,
+        states.last.row(x.rows() - 1).transpose(), readout,
         [&](double size) { return deviation->gain(states, x.rows(), size); });
-    const auto found =
-        attack(*map, stack.head, x, {.targets = 2, .iterations = 8});
+    const auto found = attack({*map, readout, x.rows() - 1}, x,
+                              {.targets = 2, .restarts = 1, .iterations = 8});
     return {"certified_radius, " + name_of(stack.kind()), proved.radius,
             found ? found->distance : INFINITY};
   }
