@@ -13,6 +13,7 @@
 #include "lipscope/theory/layer_certificates.h"
 #include "lipscope/theory/mlp_bound.h"
 #include "lipscope/theory/norm_layer_bound.h"
+#include "lipscope/theory/position_heads_bound.h"
 
 namespace lipscope {
 namespace {
@@ -105,13 +106,20 @@ Matrix through(const Branch& branch, const Matrix& x, Along seen) {
   return branch.scale * out;
 }
 
-// what is proved of no layer, by name
-std::string form_without_bound(const LayerWeights& w) {
-  if (w.position_heads) return "position heads: nothing is proved of them here";
-  if (w.carry != 1.0)
-    return fmt::format(
-        "residual: nothing is proved where {} of the input is added", w.carry);
-  return "";
+// Of position heads beside heads that compare, where `apart` says whether the
+// two write different coordinates: then squares add up.
+AttentionGain together(const AttentionGain& a, const AttentionGain& b,
+                       bool apart) {
+  const auto both = [&](Magnitude x, Magnitude y) {
+    return apart ? root(x * x + y * y) : x + y;
+  };
+  return {both(a.two, b.two), both(a.token, b.token), both(a.row, b.row)};
+}
+
+// a token of what position heads write is no longer than all of it
+AttentionGain gain_of(const PositionHeads& heads) {
+  const Magnitude two = position_heads_lipschitz(heads, Norm::two);
+  return {two, position_heads_lipschitz(heads, Norm::token), two};
 }
 
 }  // namespace
@@ -119,7 +127,10 @@ std::string form_without_bound(const LayerWeights& w) {
 struct Deviation::Layer {
   Branch attention, mlp;
   bool parallel;
-  AttentionConstants constants;
+  double carry;
+  std::optional<AttentionGain> positions;       // of position heads
+  std::optional<AttentionConstants> constants;  // of heads that compare
+  bool apart = false;  // these write coordinates that position heads leave
   MlpNorms mlp_norms;
 
   explicit Layer(const LayerWeights& w)
@@ -136,11 +147,37 @@ struct Deviation::Layer {
             .scale = w.residual_scale,
             .f = std::make_unique<Mlp<double>>(w.mlp, 1)},
         parallel(w.parallel),
-        constants(attention_of(w, w.kind), w.kind, w.mask,
-                  {.rope = w.rope.has_value(),
-                   .query_key_norm = w.query_key_norm,
-                   .relative_bias = w.relative_bias.has_value()}),
-        mlp_norms(lipscope::mlp_norms(w.mlp)) {}
+        carry(w.carry),
+        mlp_norms(lipscope::mlp_norms(w.mlp)) {
+    if (w.attention.heads > 0)
+      constants.emplace(
+          attention_of(w, w.kind), w.kind, w.mask,
+          ScoreForm{.rope = w.rope.has_value(),
+                    .query_key_norm = w.query_key_norm,
+                    .relative_bias = w.relative_bias.has_value()});
+    if (!w.position_heads) return;
+    positions = gain_of(*w.position_heads);
+    apart =
+        constants && w.attention.output_bias.size() == 0 &&
+        w.attention.output.leftCols(w.position_heads->value.cols()).isZero(0.0);
+  }
+
+  // over n tokens of norm at most `radius`; nothing where nothing is proved
+  std::optional<AttentionGain> over(Index n, double radius) const {
+    if (!constants) return positions;
+    const std::optional<AttentionGain> gain = constants->over(n, radius);
+    if (!gain || !positions) return gain;
+    return together(*positions, *gain, apart);
+  }
+
+  std::string why_nothing() const {
+    return constants ? constants->why_nothing() : "";
+  }
+
+  std::string name() const {
+    if (!constants) return "position_heads";
+    return (positions ? "position_heads and " : "") + constants->name();
+  }
 };
 
 Deviation::Deviation(const Stack& stack)
@@ -150,11 +187,9 @@ Deviation::Deviation(const Stack& stack)
   for (const LayerWeights& w : stack.layers) {
     causal_ = causal_ && w.mask.hides_later;
     layers_.emplace_back(w);
-    std::string why = form_without_bound(w);
-    if (why.empty() && !layers_.back().constants.why_nothing().empty())
-      why = "attention: " + layers_.back().constants.why_nothing();
+    const std::string why = layers_.back().why_nothing();
     if (unbounded_.empty() && !why.empty())
-      unbounded_ = fmt::format("layer {}, {}", number, why);
+      unbounded_ = fmt::format("layer {}, attention: {}", number, why);
     ++number;
   }
 }
@@ -174,12 +209,12 @@ StatesAlong Deviation::at(const Matrix& input) const {
                 {s.attended, s.attention_norm, s.attention_output_norm});
     const Along fed{s.fed, s.mlp_norm, s.mlp_output_norm};
     if (layer.parallel) {
-      x += mixed + through(layer.mlp, x, fed);
+      x = (layer.carry * x + mixed + through(layer.mlp, x, fed)).eval();
     } else {
-      x += mixed;
+      x = (layer.carry * x + mixed).eval();
       if (layer.attention.place == NormPlace::post)
         x = normed(layer.attention.norm, x, s.attention_norm);
-      x += through(layer.mlp, x, fed);
+      x = (layer.carry * x + through(layer.mlp, x, fed)).eval();
       if (layer.mlp.place == NormPlace::post)
         x = normed(layer.mlp.norm, x, s.mlp_norm);
     }
@@ -253,17 +288,17 @@ std::optional<Magnitude> Deviation::follow(const StatesAlong& states, Index n,
   Change x{1.0, 1.0};
   for (const Layer& layer : layers_) {
     StatesAlong::Layer s = states.layers[static_cast<std::size_t>(number)];
-    const std::optional<Change> mixed = branch(
-        layer.attention, x,
-        {s.attended, s.attention_norm, s.attention_output_norm},
-        [&](const Change& in) -> std::optional<Change> {
-          const std::optional<double> rho = reach(in, r);
-          const auto gain =
-              rho ? layer.constants.over(n, well_above(s.attended[i] + *rho))
-                  : std::nullopt;
-          if (!gain) return std::nullopt;
-          return through_attention(*gain, in, n);
-        });
+    const std::optional<Change> mixed =
+        branch(layer.attention, x,
+               {s.attended, s.attention_norm, s.attention_output_norm},
+               [&](const Change& in) -> std::optional<Change> {
+                 const std::optional<double> rho = reach(in, r);
+                 const auto gain =
+                     rho ? layer.over(n, well_above(s.attended[i] + *rho))
+                         : std::nullopt;
+                 if (!gain) return std::nullopt;
+                 return through_attention(*gain, in, n);
+               });
     if (!mixed) return std::nullopt;
     const Along along{s.fed, s.mlp_norm, s.mlp_output_norm};
     const Inside mlp = [&](const Change& in) {
@@ -272,11 +307,11 @@ std::optional<Magnitude> Deviation::follow(const StatesAlong& states, Index n,
     if (layer.parallel) {
       const std::optional<Change> made = branch(layer.mlp, x, along, mlp);
       if (!made) return std::nullopt;
-      x = (x + *mixed + *made) * rounded;
+      x = (x * layer.carry + *mixed + *made) * rounded;
     } else {
       const auto summed = [&](const Branch& b, const Vector& variance,
                               const Change& made) -> std::optional<Change> {
-        const Change sum = (x + made) * rounded;
+        const Change sum = (x * layer.carry + made) * rounded;
         if (b.place != NormPlace::post) return sum;
         return norm(std::string(b.name) + "_norm", b.norm, variance[i], sum);
       };
@@ -309,9 +344,7 @@ std::optional<Magnitude> Deviation::follow(const StatesAlong& states, Index n,
 }
 
 std::string Deviation::name() const {
-  return layers_.empty() || !unbounded_.empty()
-             ? ""
-             : layers_.front().constants.name();
+  return layers_.empty() || !unbounded_.empty() ? "" : layers_.front().name();
 }
 
 }  // namespace lipscope

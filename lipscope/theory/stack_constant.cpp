@@ -334,6 +334,7 @@ StackConstant stack_constant(const Stack& stack,
           stack.context);
   require(options.norm == Norm::two || options.norm == Norm::token,
           "stack_constant: norm {}", name_of(options.norm));
+  require(!stack.transform, "stack_constant: a head of masked tokens");
   for (const LayerWeights& layer : stack.layers) require_known(layer);
   return Product(stack, options).run();
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/model/heads_apart.h"
 
 namespace lipscope {
 
@@ -40,9 +41,8 @@ MixingLayer<Real>::MixingLayer(Layout& layout, const std::string& name,
 // √softmax(s), in f64
 template <class Real>
 Vector MixingLayer<Real>::shares(const VectorOf<Real>& weights) const {
-  Vector s = tensor(weights, share_).row(0).transpose().template cast<double>();
-  s = (s.array() - s.maxCoeff()).exp().matrix().eval();
-  return (s.array() / s.sum()).sqrt().matrix();
+  return head_shares(
+      tensor(weights, share_).row(0).transpose().template cast<double>());
 }
 
 template <class Real>
@@ -118,12 +118,10 @@ AttentionWeights MixingLayer<Real>::exported(
   AttentionWeights w = attention_->exported(weights);
   if (!shape_.apart) return w;
   const Index k = head_width();
-  const Vector c = shares(weights);
-  w.output = Matrix::Zero(shape_.attention.heads * k, shape_.attention.width);
-  for (Index h = 0; h < shape_.attention.heads; ++h) {
-    const Index all = shape_.position_heads + h;
-    w.output.block(h * k, all * k, k, k).diagonal().setConstant(c[all]);
-  }
+  w.output = apart_output(shares(weights).tail(shape_.attention.heads),
+                          {.first = shape_.position_heads * k,
+                           .head_width = k,
+                           .width = shape_.attention.width});
   return w;
 }
 
@@ -131,7 +129,7 @@ template <class Real>
 std::optional<PositionHeads> MixingLayer<Real>::exported_position_heads(
     const VectorOf<Real>& weights) const {
   if (!positions_) return std::nullopt;
-  return PositionHeads{.weights = positions_->distance_weights(weights),
+  return PositionHeads{.weights = positions_->exported_weights(weights),
                        .value = positions_->value(weights),
                        .share = shares(weights).head(shape_.position_heads),
                        .width = shape_.attention.width};

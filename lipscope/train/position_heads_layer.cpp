@@ -6,6 +6,7 @@
 
 #include "lipscope/core/errors.h"
 #include "lipscope/core/gemm.h"
+#include "lipscope/model/heads_apart.h"
 #include "lipscope/train/linear_layer.h"
 
 namespace lipscope {
@@ -122,10 +123,9 @@ const MatrixOf<Real>& PositionHeadsLayer<Real>::backward(
 }
 
 template <class Real>
-Matrix PositionHeadsLayer<Real>::distance_weights(
+Matrix PositionHeadsLayer<Real>::exported_weights(
     const VectorOf<Real>& weights) const {
-  const Matrix bias = tensor(weights, bias_).template cast<double>();
-  return shares_of<double>(view(bias)).transpose();
+  return distance_weights(tensor(weights, bias_).template cast<double>());
 }
 
 template <class Real>

@@ -34,7 +34,7 @@ class PositionHeadsLayer {
                                  const ConstView<Real>& gy, const Pass& pass);
 
   /// p [T×H], in f64.
-  Matrix distance_weights(const VectorOf<Real>& weights) const;
+  Matrix exported_weights(const VectorOf<Real>& weights) const;
   /// V_h side by side [d×H·k], in f64.
   Matrix value(const VectorOf<Real>& weights) const;
 
