@@ -27,7 +27,7 @@ ALLOWED = {
     "experiments": ["core", "operators", "spectral", "attention", "model",
                     "theory", "search", "transport", "control",
                     "train", "record", "report"],
-    "train": ["core", "io", "text", "attention", "spectral", "model", "theory",
+    "train": ["core", "operators", "io", "text", "attention", "spectral", "model", "theory",
               "control", "record"],
     "audit": ["core", "operators", "io", "text", "spectral", "attention",
               "model", "theory", "search", "transport", "control", "train",

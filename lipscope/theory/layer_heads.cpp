@@ -6,18 +6,6 @@
 
 namespace lipscope {
 
-bool write_apart(const Matrix& output, Index rows_of_head) {
-  const Index heads = output.rows() / rows_of_head;
-  for (Index j = 0; j < output.cols(); ++j) {
-    Index writers = 0;
-    for (Index h = 0; h < heads; ++h)
-      if (!output.col(j).segment(h * rows_of_head, rows_of_head).isZero(0.0))
-        ++writers;
-    if (writers > 1) return false;
-  }
-  return heads > 1;
-}
-
 LayerHeads layer_heads(const AttentionWeights& weights,
                        const std::vector<Index>& heads, bool project) {
   LayerHeads layer;
@@ -38,7 +26,6 @@ LayerHeads layer_heads(const AttentionWeights& weights,
   if (layer.projected) {
     layer.output = weight_norm_above(output);
     layer.output_inf = row_sum_above(output.transpose());
-    layer.apart = write_apart(output, w);
   }
   return layer;
 }
@@ -50,12 +37,8 @@ Magnitude together(const LayerHeads& layer, const HeadBounds& heads) {
   const Magnitude side_by_side =
       heads.alone.size() == 1 ? heads.alone[0] : root(squares);
   if (!layer.projected) return side_by_side;
-  Magnitude sum = 0.0, projected = 0.0;
-  for (const Magnitude& m : heads.projected) {
-    sum = sum + m;
-    projected = projected + m * m;
-  }
-  if (layer.apart) sum = smaller(sum, root(projected));
+  Magnitude sum = 0.0;
+  for (const Magnitude& m : heads.projected) sum = sum + m;
   return smaller(sum, side_by_side * layer.output);
 }
 

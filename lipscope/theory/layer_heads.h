@@ -16,12 +16,7 @@ struct LayerHeads {
   bool projected = false;
   double output = 1.0;      ///< ‖W_O‖₂ of the chosen heads' rows
   double output_inf = 1.0;  ///< ‖W_Oᵀ‖_inf
-  bool apart = false;       ///< see write_apart
 };
-
-/// Whether W_O, which has so many rows of each head, brings no two heads to the
-/// same coordinate. Not asked of one head.
-bool write_apart(const Matrix& output, Index rows_of_head);
 
 /// `chosen` empty: all of them.
 LayerHeads layer_heads(const AttentionWeights& weights,
@@ -35,8 +30,7 @@ struct HeadBounds {
 /// That of the layer: the sum of `projected`, or ‖W_O‖(Σ_h alone²)^{1/2},
 /// whichever is smaller; without the projection (Σ_h alone²)^{1/2}. Both hold
 /// in the norms 2, inf and token: heads add up in the one and stand side by
-/// side in each token in the other. Heads that write apart stand side by side
-/// behind W_O as well: (Σ_h projected²)^{1/2}.
+/// side in each token in the other.
 Magnitude together(const LayerHeads& layer, const HeadBounds& heads);
 
 }  // namespace lipscope

@@ -183,7 +183,7 @@ Lines lines_of(const TrainingSubject& s, const RunSummary& e) {
                      e.last_tenth_nll, e.last_tenth_characters);
   last.details.update(
       {{"accuracy", e.last_tenth_accuracy}, {"weights_of_step", e.steps}});
-  return {to_json(r), to_json(last)};
+  return {to_json(last), to_json(r)};
 }
 
 }  // namespace lipscope

@@ -166,9 +166,6 @@ TEST_F(PromisedModel, RefusesWhatIsNotDoneByName) {
                    {"position heads"}));
   EXPECT_TRUE(says(refused([&] { meanfield({.source = given}, records); }),
                    {"position heads"}));
-  EXPECT_TRUE(
-      says(refused([&] { certify({.folder = folder.path()}, records); }),
-           {"position heads"}));
   EXPECT_TRUE(says(refused([&] {
                      given.radius.reset();
                      given.token_ids = {3, 1, 4};

@@ -34,10 +34,15 @@ TEST(Train, LeavesAFolderThatEvalAndSampleRead) {
   const Outcome judged = lipscope("eval " + out + " --text " + text +
                                   " --split test --json --threads 1");
   ASSERT_EQ(judged.code, 0) << judged.err;
-  EXPECT_EQ(lines.back()["parameters"]["split"], "test");
-  EXPECT_EQ(json_lines(judged.out)[0]["nll"], lines.back()["value"]);
+  const auto &tested = lines.back(), &last_tenth = lines[lines.size() - 2];
+  EXPECT_EQ(tested["parameters"]["split"], "test");
+  EXPECT_EQ(json_lines(judged.out)[0]["nll"], tested["value"]);
   EXPECT_EQ(json_lines(judged.out)[0]["characters"],
-            lines.back()["details"]["characters"]);
+            tested["details"]["characters"]);
+  // the last tenth is both pieces, one after the other
+  EXPECT_EQ(last_tenth["parameters"]["split"], "last tenth");
+  EXPECT_EQ(last_tenth["details"]["characters"],
+            2 * tested["details"]["characters"].get<int>() + 1);
 
   const Outcome written =
       lipscope("sample " + out + " --prompt river --length 7 --threads 1");
@@ -84,7 +89,7 @@ TEST(Train, WritesRecordsThatSayWhatTheyAre) {
                  model + " --steps 10 --json --layers 2" + sizes);
     ASSERT_EQ(trained.code, 0) << trained.err;
     const auto lines = json_lines(trained.out);
-    ASSERT_EQ(lines.size(), 3u + 2u * (2 + 3 + 2) + 1u);
+    ASSERT_EQ(lines.size(), 3u + 2u * (2 + 3 + 2) + 2u);
     std::map<std::string, int> counted;
     double squares = 0.0;
     for (const auto& r : lines) {
@@ -124,7 +129,7 @@ TEST(Train, WritesRecordsThatSayWhatTheyAre) {
                 model == "dot" ? 0 : std::string::npos);
     }
     EXPECT_EQ(counted["constant"], 4);
-    EXPECT_EQ(counted["loss in nats a character"], 5);
+    EXPECT_EQ(counted["loss in nats a character"], 6);
     EXPECT_EQ(counted["norm of the gradient before clipping"], 6);
     // what is not a layer's is that of embeddings and head
     EXPECT_GT(squares, 0.0);
@@ -252,7 +257,9 @@ TEST(Train, PromisesNothingItCannotKeep) {
     EXPECT_NE(o.err.find(why), std::string::npos) << o.err;
   };
   refused(" --max-lipschitz 10 --model l2", "norm none");
-  refused(" --max-lipschitz 10 --norm none --model dot", "take l2");
+  refused(" --max-lipschitz 10 --norm none --model dot",
+          "give the longest token");
+  refused(" --max-lipschitz 10 --norm none --model position", "take a rule");
   refused(" --max-lipschitz 1 --norm none --model l2", "above 1");
   refused(" --cost --norm none --model l2", "--max-lipschitz");
   refused(" --spectral-cap 0", "--spectral-cap");

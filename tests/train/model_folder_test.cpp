@@ -110,7 +110,7 @@ TEST(TrainingRun, GoesOnToTheSameBits) {
     if (steps.empty() || steps.back() != x) steps.push_back(x);
   }
   EXPECT_EQ(steps, (std::vector<Index>{-1, 4, 8, 12}));
-  EXPECT_EQ(records_in(parts).back()["parameters"]["split"], "last tenth");
+  EXPECT_EQ(records_in(parts).back()["parameters"]["split"], "test");
   // config, model, metrics, state and one checkpoint
   EXPECT_EQ(parts.entries(), 5);
 }

@@ -16,6 +16,8 @@ from lipscope.torch.bound import Constant, Inputs, composed, constant_of, linear
 from lipscope.torch.self_attention import ContractiveL2SelfAttention, L2SelfAttention
 from lipscope.torch.tensor_file import read_tensors, write_tensors, write_whole
 
+# what a config.json may say besides; folders from before these keys were there do not have them
+_PLAIN = {"position_heads": 0, "heads_apart": False, "positions": "table", "residual": "add", "head_bias": False}
 _MIXERS = ("dot", "l2", "contractive-l2")
 _NORMS = ("post", "pre", "none")
 # the activation, and the largest absolute value of its derivative, from above
@@ -39,7 +41,8 @@ class TrainedModel(nn.Module):
 
     `TrainedModel.load(folder)` reads what `lipscope train` wrote, and `save(folder)` writes a folder that
     `lipscope eval`, `sample`, `measure` and the other commands read. Both have the same losses, up to the rounding
-    of f32. The mixers "l2-untied" and "lstm" are refused.
+    of f32. The mixers "l2-untied", "position" and "lstm" are refused, and so are heads that stand apart, other positions than
+    a table, other residuals than x + f(x), and a head with a bias.
     """
 
     def __init__(self, config: Mapping[str, Any], *, where: str = "config") -> None:
@@ -53,6 +56,9 @@ class TrainedModel(nn.Module):
         if width % heads:
             raise InputError(f"{where}: width {width} does not divide into num_heads {heads}")
         self.context = read.count("context")
+        for key, plain in _PLAIN.items():
+            if config.get(key, plain) != plain:
+                raise InputError(f"{where}: {key} is {config[key]!r}; a torch module is made of models with {plain!r} alone")
         contraction = config.get("contraction")
         if contraction is not None and (mixer != "contractive-l2" or self.norm != "none"):
             raise InputError(
