@@ -136,6 +136,24 @@ def test_train_certify_and_recover(tmp_path, program):
     assert back.command == "invert"
 
 
+def test_a_promised_constant_is_kept_and_what_cannot_be_promised_is_refused(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("the quiet river runs by the hill. " * 60)
+    promised = dict(
+        model="position", layers=1, width=8, heads=2, context=8, mlp_width=8, norm="none", positions="none",
+        residual="none", activation="max_min", head_bias=True, optimizer="muon", muon_lr=0.05, schedule="linear", warmup=0,
+        singular_values="soft", longest_token=4.0, max_lipschitz=2.0, promise="token", steps=4, eval_every=4, measure=0,
+        threads=1, progress=False,
+    )  # fmt: skip
+    run = lipscope.train(text, tmp_path / "run", **promised)
+    kept = [r for r in run if r.upper_by == "stack_constant"]
+    assert kept and all(r.norm == "token" and 1.9 < r.upper <= 2.0 for r in kept)
+    with pytest.raises(lipscope.InputError, match="give the longest token"):
+        lipscope.train(text, tmp_path / "no", **{**promised, "model": "dot", "longest_token": None})
+    with pytest.raises(ValueError, match="positions: 'far' is none of table, rotary, none"):
+        lipscope.train(text, tmp_path / "no", **{**promised, "positions": "far"})
+
+
 def test_training_that_was_interrupted_goes_on(tmp_path):
     """Ends with the weights of a run that was not interrupted, to the last bit."""
     text = tmp_path / "text.txt"
