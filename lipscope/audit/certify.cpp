@@ -55,8 +55,10 @@ Model certifiable(const std::string& folder) {
   return model;
 }
 
-// what theory/stack_constant.h speaks of
-bool is_plain(const Stack& stack) {
+// what theory/stack_constant.h speaks of: all that lipscope train makes, and
+// layers of others in the same form
+bool has_stack_constant(const Model& model, const Stack& stack) {
+  if (model.config.architecture == Architecture::lipscope) return true;
   return !stack.transform &&
          std::all_of(stack.layers.begin(), stack.layers.end(),
                      [](const LayerWeights& w) {
@@ -68,7 +70,7 @@ bool is_plain(const Stack& stack) {
 // Of the whole model over all inputs; of layers of other forms from the bounds
 // of their blocks.
 StackConstant constant_of(const Model& model, const Stack& stack, Index n) {
-  if (is_plain(stack)) return stack_constant(stack);
+  if (has_stack_constant(model, stack)) return stack_constant(stack);
   StackConstant found;
   for (std::size_t l = 0; l < stack.layers.size(); ++l) {
     const LayerWeights& w = stack.layers[l];
