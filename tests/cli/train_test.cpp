@@ -247,6 +247,31 @@ TEST(Train, KeepsAPromisedConstantAndSaysWhatItCosts) {
   EXPECT_NE(other.err.find("max-lipschitz"), std::string::npos) << other.err;
 }
 
+TEST(Train, MakesModelsWhosePromisedConstantCertifyAndBoundSay) {
+  const Folder folder;
+  const std::string text = text_file(folder), model = folder / "promised";
+  const Outcome trained =
+      lipscope("train " + text + " --out " + model +
+               " --model position --norm none --positions none --residual none "
+               "--activation max_min --optimizer muon --singular-values soft "
+               "--longest-token 4 --max-lipschitz 2 --steps 2" +
+               small);
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_NE(
+      trained.out.find("(promised 2): input of layer 0 -> logits, 2-norm"),
+      std::string::npos)
+      << trained.out;
+  const Outcome certified =
+      lipscope("certify " + model + " --text " + text + " --positions 2");
+  ASSERT_EQ(certified.code, 0) << certified.err;
+  EXPECT_NE(
+      certified.out.find("constant to the logits, everywhere, from above: "
+                         "1.99"),
+      std::string::npos)
+      << certified.out;
+  EXPECT_EQ(lipscope("bound " + model + " --map model --length 8").code, 0);
+}
+
 TEST(Train, PromisesNothingItCannotKeep) {
   const Folder folder;
   const std::string train =
