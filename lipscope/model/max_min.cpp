@@ -3,6 +3,16 @@
 #include "lipscope/core/errors.h"
 
 namespace lipscope {
+namespace {
+
+template <class Features, class Swapped>
+void require_pairs(const Features& x, const Swapped& swapped) {
+  require(x.rows() == swapped.rows() && x.cols() == 2 * swapped.cols(),
+          "max-min: [{}x{}] for [{}x{}] pairs", x.rows(), x.cols(),
+          swapped.rows(), swapped.cols());
+}
+
+}  // namespace
 
 template <class Real>
 MatrixOf<Real> swapped_pairs(const MatrixOf<Real>& x) {
@@ -15,10 +25,8 @@ MatrixOf<Real> swapped_pairs(const MatrixOf<Real>& x) {
 
 template <class Real>
 void sort_pairs(View<Real> x, View<Real> swapped) {
+  require_pairs(x, swapped);
   const Index half = swapped.cols();
-  require(x.rows() == swapped.rows() && x.cols() == 2 * half,
-          "max-min: [{}x{}] for [{}x{}] pairs", x.rows(), x.cols(),
-          swapped.rows(), half);
   for (Index i = 0; i < x.rows(); ++i) {
     Real* first = x.data() + i * x.outerStride();
     Real* second = first + half;
@@ -34,10 +42,8 @@ void sort_pairs(View<Real> x, View<Real> swapped) {
 
 template <class Real>
 void swap_pairs(View<Real> x, const ConstView<Real>& swapped) {
+  require_pairs(x, swapped);
   const Index half = swapped.cols();
-  require(x.rows() == swapped.rows() && x.cols() == 2 * half,
-          "max-min: [{}x{}] for [{}x{}] pairs", x.rows(), x.cols(),
-          swapped.rows(), half);
   for (Index i = 0; i < x.rows(); ++i) {
     Real* first = x.data() + i * x.outerStride();
     Real* second = first + half;
