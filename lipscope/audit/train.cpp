@@ -93,6 +93,9 @@ void complete(TrainRequest& o) {
 
 void require_allowed(const TrainRequest& request) {
   const WeightLimits& limits = request.training.limits;
+  if (request.model.join == Join::convex && request.model.join_share == 1.0)
+    throw InputError(
+        "--residual convex: give --residual-share, a number between 0 and 1");
   try {
     LanguageModelConfig model = request.model;
     model.characters = 2;

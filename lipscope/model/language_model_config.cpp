@@ -112,11 +112,12 @@ void require_sound(const LanguageModelConfig& c) {
           "language model: width {} does not divide into {} heads", c.width,
           c.heads);
   if (c.mixer == Mixer::lstm) return;
-  require(c.position_heads >= 0 && c.position_heads <= c.heads &&
-              (c.position_heads == c.heads) == !compares(c.mixer),
-          "language model: {} of {} heads look by position; with {} it is {}",
-          c.position_heads, c.heads, name_of(c.mixer),
-          compares(c.mixer) ? "fewer" : "all of them");
+  require(
+      c.position_heads >= 0 && c.position_heads <= c.heads &&
+          (c.position_heads == c.heads) == !compares(c.mixer),
+      "language model: {} of {} heads look by position; with {} it must be {}",
+      c.position_heads, c.heads, name_of(c.mixer),
+      compares(c.mixer) ? "fewer than all" : "all");
   require(c.position_heads == 0 || c.heads_apart,
           "language model: {} position heads, which write into coordinates of "
           "their own, beside heads that share them",
