@@ -73,6 +73,25 @@ class AtlasTest(unittest.TestCase):
             self.assertIn("| 7 | 1.00 | 2.00 | 3.00 |", written)
             self.assertEqual(json.loads(data.read_text())["models"]["minilm"], known["models"]["minilm"])
 
+    def test_parts_that_were_measured_elsewhere_stay_beside_those_of_here(self):
+        with tempfile.TemporaryDirectory() as folder:
+            place, here = Path(folder), "minilm, untrained, causal, residual.jsonl"
+            (place / "records").mkdir()
+            (place / "records" / here).write_bytes((self.place / "records" / here).read_bytes())
+            (place / "atlas.md").write_text("<!-- tables of tools/atlas --><!-- end of the tables -->")
+            known = json.loads((self.place / "atlas.json").read_text())
+            elsewhere = json.loads(json.dumps(known))
+            for part in elsewhere["models"]["minilm"]["growth"].values():
+                part["0"].update(exponent=0.125, low=0.1, high=0.15)
+            (place / "atlas.json").write_text(json.dumps(elsewhere))
+            done = self.run_atlas("--tables", "--records", place / "records", "--document", place / "atlas.md",
+                                  "--data", place / "atlas.json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            expected = elsewhere["models"]["minilm"]
+            of_here = "untrained, causal, residual"
+            expected["growth"][of_here] = known["models"]["minilm"]["growth"][of_here]
+            self.assertEqual(json.loads((place / "atlas.json").read_text())["models"]["minilm"], expected)
+
     @classmethod
     def sizes_of_records(cls):
         return {f.name: f.stat().st_size for f in (cls.place / "records").glob("*.jsonl")}
