@@ -6,6 +6,10 @@
     train_peer.py speed THREADS [MODEL...]
                                     characters a second at 4 layers, width 256, 8 heads,
                                     context 128, batch 32, by the clock
+    train_peer.py turns PROGRAM THREADS COUNT
+                                    the same in turns with PROGRAM, which is
+                                    build/release/bench/train_bench: ratios of the speeds, with
+                                    lipscope's products of high and of full precision
     train_peer.py learn TEXT MODEL STEPS
                                     validation loss after so many steps, at the defaults
                                     of `lipscope train` (random numbers differ)
@@ -15,6 +19,8 @@ Weights and text of `golden` are sines, so that both programs can make them.
 
 import json
 import math
+import statistics
+import subprocess
 import sys
 import time
 
@@ -406,21 +412,68 @@ def usual(mixer, characters):
                  hidden=1024)
 
 
+class Stepper:
+    """A model of usual size whose steps are timed, by the clock and by the CPU time of all threads."""
+
+    def __init__(self, mixer):
+        c = usual(mixer, 65)
+        self.learner = Learner(c, initial(c, 0), 1e-3, 100)
+        self.text = torch.randint(65, (32, 129))
+        self.best(1)
+
+    def best(self, steps):
+        """Seconds of the fastest of these steps, and CPU seconds of the cheapest."""
+        wall, cpu = [], []
+        for _ in range(steps):
+            start, cpu_start = time.perf_counter(), time.process_time()
+            self.learner.step(self.text[:, :-1], self.text[:, 1:])
+            wall.append(time.perf_counter() - start)
+            cpu.append(time.process_time() - cpu_start)
+        return min(wall), min(cpu)
+
+
 def speed(threads, mixers):
     torch.set_num_threads(threads)
     for mixer in mixers:
-        c = usual(mixer, 65)
-        learner = Learner(c, initial(c, 0), 1e-3, 100)
-        text = torch.randint(65, (32, 129))
-        learner.step(text[:, :-1], text[:, 1:])
-        seconds = []
-        for _ in range(10):
-            start = time.perf_counter()
-            learner.step(text[:, :-1], text[:, 1:])
-            seconds.append(time.perf_counter() - start)
+        seconds, cpu = Stepper(mixer).best(10)
         print(json.dumps({"peer": "torch " + torch.__version__, "model": mixer, "threads": threads,
-                          "fused_attention": FUSED, "seconds_a_step": min(seconds),
-                          "characters_per_second": 32 * 128 / min(seconds)}))
+                          "fused_attention": FUSED, "seconds_a_step": seconds,
+                          "cpu_seconds_a_step": cpu,
+                          "characters_per_second": 32 * 128 / seconds}))
+
+
+def turns(program, threads, count):
+    """lipscope (bench/train_bench.cpp) and PyTorch in turns of a few steps, the best step of
+    each turn; ratios are those of one turn each."""
+    torch.set_num_threads(threads)
+
+    def lipscope(mixer, full):
+        number = ["dot", "l2"].index(mixer)
+        text = subprocess.run(
+            [program, f"--benchmark_filter=^step/model:{number}/threads:{threads}/full:{full}/",
+             "--benchmark_min_time=1", "--benchmark_format=json"],
+            check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+        found = json.loads(text)["benchmarks"][0]
+        assert found["label"] == mixer
+        return found["seconds_a_step"], found["cpu_seconds_a_step"]
+
+    for mixer in ("dot", "l2"):
+        stepper, rows = Stepper(mixer), []
+        for _ in range(count):
+            rows.append((stepper.best(3), lipscope(mixer, 0), lipscope(mixer, 1)))
+        for full in (0, 1):
+            for by, clock in enumerate(("wall", "cpu")):
+                theirs = [r[0][by] for r in rows]
+                ours = [r[1 + full][by] for r in rows]
+                ratios = sorted(a / b for a, b in zip(theirs, ours))
+                print(json.dumps({
+                    "model": mixer, "threads": threads, "clock": clock,
+                    "lipscope_products": "full" if full else "high",
+                    "peer": "torch " + torch.__version__, "fused_attention": FUSED,
+                    "lipscope_characters_per_second": 32 * 128 / statistics.median(ours),
+                    "peer_characters_per_second": 32 * 128 / statistics.median(theirs),
+                    "ratio_median": statistics.median(ratios),
+                    "ratio_least": ratios[0], "ratio_most": ratios[-1], "turns": count}), flush=True)
 
 
 def learn(path, mixer, steps, **changes):
@@ -450,6 +503,8 @@ if __name__ == "__main__":
         golden()
     elif sys.argv[1:2] == ["speed"] and len(sys.argv) >= 3:
         speed(int(sys.argv[2]), sys.argv[3:] or ["dot", "l2"])
+    elif sys.argv[1:2] == ["turns"] and len(sys.argv) == 5:
+        turns(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
     elif sys.argv[1:2] == ["learn"] and len(sys.argv) >= 5:
         learn(sys.argv[2], sys.argv[3], int(sys.argv[4]),
               **{k: int(v) for k, v in (a.split("=") for a in sys.argv[5:])})
