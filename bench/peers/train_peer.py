@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
 """The language models of lipscope/train, written with PyTorch's autograd.
 
-    train_peer.py golden            ten losses of small models, for tests/train/peer_test.cpp
+    train_peer.py golden            prints tests/train/golden/ten_steps.json: ten losses of small
+                                    models, which tests/train/peer_test.cpp compares with
     train_peer.py speed THREADS [MODEL...]
                                     characters a second at 4 layers, width 256, 8 heads,
                                     context 128, batch 32, by the clock
+    train_peer.py turns PROGRAM THREADS COUNT
+                                    the same in turns with PROGRAM, which is
+                                    build/release/bench/train_bench: ratios of the speeds, with
+                                    lipscope's products of high and of full precision
     train_peer.py learn TEXT MODEL STEPS
                                     validation loss after so many steps, at the defaults
                                     of `lipscope train` (random numbers differ)
@@ -14,6 +19,8 @@ Weights and text of `golden` are sines, so that both programs can make them.
 
 import json
 import math
+import statistics
+import subprocess
 import sys
 import time
 
@@ -24,40 +31,53 @@ use_fast_allocator()
 import torch
 import torch.nn.functional as F
 
+import muon_peer
+import train_limits
+
 MIXERS = ["dot", "l2", "l2-untied", "contractive-l2", "lstm"]
 
 
 def shapes(c):
     """Names and shapes in the order of lipscope's layout."""
     d = c["width"]
-    out = [("wte.weight", (c["characters"], d))]
-    if c["mixer"] != "lstm":
-        out.append(("wpe.weight", (c["context"], d)))
+    if c["mixer"] == "lstm":
+        out = [("wte.weight", (c["characters"], d))]
+        for i in range(c["layers"]):
+            out += [(f"h.{i}.in.weight", (d, 4 * d)), (f"h.{i}.in.bias", (4 * d,)),
+                    (f"h.{i}.recurrent.weight", (d, 4 * d))]
+        return out + [("lm_head.weight", (d, c["characters"]))]
+    positions, heads = c["position_heads"], c["heads"]
+    comparing = d // heads * (heads - positions)
     norm = lambda name: [(name + ".weight", (d,)), (name + ".bias", (d,))]
+    out = [("wte.weight", (c["characters"], d))]
+    if c["positions"] == "table":
+        out.append(("wpe.weight", (c["context"], d)))
     for i in range(c["layers"]):
         h = f"h.{i}."
-        if c["mixer"] == "lstm":
-            out += [(h[:-1] + ".in.weight", (d, 4 * d)), (h[:-1] + ".in.bias", (4 * d,)),
-                    (h[:-1] + ".recurrent.weight", (d, 4 * d))]
-            continue
+        if positions:
+            out += [(h + "attn.p.bias", (positions, c["context"])),
+                    (h + "attn.p.v.weight", (d, d // heads * positions))]
         if c["mixer"] in ("l2", "contractive-l2"):
-            out += [(h + "attn.q.weight", (d, d)), (h + "attn.v.weight", (d, d))]
-        else:
-            out += [(h + "attn.qkv.weight", (d, 3 * d))]
-        out += [(h + "attn.o.weight", (d, d))]
+            out += [(h + "attn.q.weight", (d, comparing)), (h + "attn.v.weight", (d, comparing))]
+        elif c["mixer"] != "position":
+            out += [(h + "attn.qkv.weight", (d, 3 * comparing))]
+        out += [(h + "attn.share", (1, heads))] if c["heads_apart"] else [
+            (h + "attn.o.weight", (d, d))]
         if c["norm"] != "none":
             out += norm(h + "ln_1")
         out += [(h + "mlp.up.weight", (d, c["hidden"])), (h + "mlp.up.bias", (c["hidden"],)),
                 (h + "mlp.down.weight", (c["hidden"], d)), (h + "mlp.down.bias", (d,))]
         if c["norm"] != "none":
             out += norm(h + "ln_2")
-    if c["mixer"] != "lstm" and c["norm"] == "pre":
+    if c["norm"] == "pre":
         out += norm("ln_f")
-    return out + [("lm_head.weight", (d, c["characters"]))]
+    out.append(("lm_head.weight", (d, c["characters"])))
+    return out + ([("lm_head.bias", (c["characters"],))] if c["head_bias"] else [])
 
 
 def is_matrix(name, shape):
-    return len(shape) == 2 and not name.startswith(("wte", "wpe"))
+    return (len(shape) == 2 and name.endswith(".weight") and
+            not name.startswith(("wte", "wpe")))
 
 
 def lambert(x):
@@ -78,35 +98,97 @@ def contraction(q, v, o, heads, n):
     return front * o.abs().sum(0).amax() * (rows * columns).amax() * value
 
 
+FUSED = hasattr(F, "scaled_dot_product_attention")  # PyTorch 2
+
+
+def mix(q, k, v):
+    """softmax(q k') v under the causal mask."""
+    if FUSED:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0)
+    t = q.shape[-2]
+    later = torch.ones(t, t, dtype=torch.bool).triu(1)
+    return (q @ k.transpose(-1, -2)).masked_fill(later, -math.inf).softmax(-1) @ v
+
+
 def l2_mix(q, k, v):
     """softmax(-|q - k|^2/sqrt(width)) v as a dot product with one more feature."""
     root = math.sqrt(q.shape[-1])
     q = torch.cat([2 / root * q, torch.ones_like(q[..., :1])], -1)
     k = torch.cat([k, -(k * k).sum(-1, keepdim=True) / root], -1)
-    return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0)
+    return mix(q, k, v)
 
 
-def attention(c, w, h, x):
-    (b, t, d), heads = x.shape, c["heads"]
-    k = d // heads
+def rotated(z):
+    """Rotary positions: features i and i + k/2 turn by position times 10000^(-2i/k)."""
+    t, half = z.shape[-2], z.shape[-1] // 2
+    angles = torch.arange(t)[:, None] * 10000.0 ** (-torch.arange(half, dtype=torch.float64) / half)
+    turn = torch.polar(torch.ones_like(angles), angles)
+    z = torch.complex(z[..., :half], z[..., half:]) * turn.to(
+        torch.complex128 if z.dtype == torch.float64 else torch.complex64)
+    return torch.cat([z.real, z.imag], -1)
+
+
+def comparing_heads(c, w, h, x):
+    """[b, H, t, k] of the heads that compare, and of tied ones what W_O has to read,
+    [P_h q_h] with the matrices M_h = W_Q' W_V/sqrt(k) that follow:
+    P X A_h W_V = (P q) M_h, A_h = W_Q W_Q'/sqrt(k)."""
+    b, t, d = x.shape
+    k = d // c["heads"]
+    heads = c["heads"] - c["position_heads"]
     split = lambda z: z.reshape(b, t, heads, k).transpose(1, 2)
-    join = lambda z: z.transpose(1, 2).reshape(b, t, d)
-    o = w[h + "attn.o.weight"]
     if c["mixer"] in ("l2", "contractive-l2"):
         wq, wv = w[h + "attn.q.weight"], w[h + "attn.v.weight"]
         q = split(x @ wq)
-        # P X A_h W_V W_O = (P q) M_h W_O, M_h = W_Q' W_V/sqrt(k)
         inner = torch.einsum("dhi,dhj->hij", wq.reshape(d, heads, k),
                              wv.reshape(d, heads, k)) / math.sqrt(k)
-        effective = (inner @ o.reshape(heads, k, d)).reshape(d, d)
-        if c["mixer"] == "contractive-l2":
-            effective = effective / contraction(wq, wv, o, heads, c["context"])
-            effective = effective * c.get("contraction", 1.0)
-        return join(l2_mix(q, q, q)) @ effective
-    q, key, v = map(split, (x @ w[h + "attn.qkv.weight"]).split(d, -1))
+        return l2_mix(q, q, q), inner
+    q, key, v = map(split, (x @ w[h + "attn.qkv.weight"]).chunk(3, -1))
     if c["mixer"] == "l2-untied":
-        return join(l2_mix(q, key, v)) @ o
-    return join(F.scaled_dot_product_attention(q, key, v, is_causal=True)) @ o
+        return l2_mix(q, key, v), None
+    if c["positions"] == "rotary":
+        q, key = rotated(q), rotated(key)
+    return mix(q / math.sqrt(k), key, v), None
+
+
+def position_heads(c, w, h, x):
+    """[b, P, t, k]: y_i = sum_s p_s x_(i-s) V_h."""
+    (b, t, d), heads = x.shape, c["position_heads"]
+    v = (x @ w[h + "attn.p.v.weight"]).reshape(b, t, heads, d // c["heads"])
+    p = torch.softmax(w[h + "attn.p.bias"], -1)
+    y = torch.zeros_like(v)
+    for distance in range(t):
+        moved = F.pad(v, (0, 0, 0, 0, distance, 0))[:, :t]
+        y = y + p[:, distance, None] * moved
+    return y.transpose(1, 2)
+
+
+def attention(c, w, h, x):
+    b, t, d = x.shape
+    join = lambda z: z.transpose(1, 2).reshape(b, t, -1)
+    if c["heads_apart"]:
+        parts = [position_heads(c, w, h, x)] if c["position_heads"] else []
+        if c["mixer"] != "position":
+            mixed, inner = comparing_heads(c, w, h, x)
+            parts.append(mixed if inner is None else mixed @ inner)
+        share = torch.softmax(w[h + "attn.share"][0], 0).sqrt()
+        return join(torch.cat(parts, 1) * share[:, None, None])
+    o = w[h + "attn.o.weight"]
+    mixed, inner = comparing_heads(c, w, h, x)
+    if inner is None:
+        return join(mixed) @ o
+    effective = (inner @ o.reshape(c["heads"], d // c["heads"], d)).reshape(d, d)
+    if c["mixer"] == "contractive-l2":
+        bound = contraction(w[h + "attn.q.weight"], w[h + "attn.v.weight"], o, c["heads"],
+                            c["context"])
+        effective = effective / bound * c.get("contraction", 1.0)
+    return join(mixed) @ effective
+
+
+def activated(c, z):
+    if c["activation"] == "max_min":  # of features j and j + m/2
+        first, second = z.chunk(2, -1)
+        return torch.cat([torch.maximum(first, second), torch.minimum(first, second)], -1)
+    return F.gelu(z)
 
 
 def lstm(w, h, x):
@@ -127,7 +209,8 @@ def logits(c, w, ids):
         for i in range(c["layers"]):
             x = lstm(w, f"h.{i}", x)
         return x @ w["lm_head.weight"]
-    x = x + w["wpe.weight"][: ids.shape[1]]
+    if c["positions"] == "table":
+        x = x + w["wpe.weight"][: ids.shape[1]]
     norm = lambda name, z: F.layer_norm(z, z.shape[-1:], w[name + ".weight"], w[name + ".bias"])
     for i in range(c["layers"]):
         h = f"h.{i}."
@@ -135,10 +218,14 @@ def logits(c, w, ids):
         if "contraction" in c:  # no tokens are moved apart by more than this, in the inf-norm
             down = down * c["contraction"] / (up.abs().sum(0).amax() * 1.1290 *
                                               down.abs().sum(0).amax())
-        mlp = lambda z: F.linear(F.gelu(F.linear(z, up.T, w[h + "mlp.up.bias"])),
+        mlp = lambda z: F.linear(activated(c, F.linear(z, up.T, w[h + "mlp.up.bias"])),
                                  down.T, w[h + "mlp.down.bias"])
         for name, f in ((h + "ln_1", lambda z: attention(c, w, h, z)), (h + "ln_2", mlp)):
-            if c["norm"] == "post":
+            if c["residual"] == "none":
+                x = f(x)
+            elif c["residual"] == "convex":
+                x = (1 - c["residual_share"]) * x + c["residual_share"] * f(x)
+            elif c["norm"] == "post":
                 x = norm(name, x + f(x))
             elif c["norm"] == "pre":
                 x = x + f(norm(name, x))
@@ -146,55 +233,153 @@ def logits(c, w, ids):
                 x = x + f(x)
     if c["norm"] == "pre":
         x = norm("ln_f", x)
-    return x @ w["lm_head.weight"]
+    x = x @ w["lm_head.weight"]
+    return x + w["lm_head.bias"] if c["head_bias"] else x
+
+
+def course(t, warmup, after, steps):
+    """What the largest rate is multiplied with at step t = 1, 2, ...: up on a line for
+    `warmup` steps, then down as 1/sqrt(t), or on a line to 0 one step after the last, or not."""
+    warmup = max(1, warmup)
+    if t < warmup:
+        return t / warmup
+    return {"inverse-sqrt": math.sqrt(warmup / t), "fixed": 1.0,
+            "linear": (steps + 1 - t) / (steps + 1 - warmup)}[after]
 
 
 class Learner:
-    def __init__(self, c, weights, rate, warmup):
+    """`training` may have schedule and steps, optimizer and muon_rate, and the limits of
+    train_limits.py."""
+
+    def __init__(self, c, weights, rate, warmup, **training):
         self.c, self.w, self.rate, self.warmup, self.t = c, weights, rate, warmup, 0
-        matrices = [p for n, p in weights.items() if is_matrix(n, p.shape)]
-        others = [p for n, p in weights.items() if not is_matrix(n, p.shape)]
-        self.adam = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.01},
+        self.training = training
+        matrices = {n: p for n, p in weights.items() if is_matrix(n, p.shape)}
+        others = [p for n, p in weights.items() if n not in matrices]
+        self.momentum = {}
+        if training.get("optimizer") == "muon":
+            self.momentum, matrices = {n: torch.zeros_like(p) for n, p in matrices.items()}, {}
+        self.adam = torch.optim.AdamW([{"params": list(matrices.values()), "weight_decay": 0.01},
                                        {"params": others, "weight_decay": 0.0}], lr=rate)
 
     def loss(self, ids, targets):
         return F.cross_entropy(logits(self.c, self.w, ids).flatten(0, 1), targets.flatten())
 
+    @torch.no_grad()
+    def muon_step(self, now):
+        """Nesterov's momentum, and singular values by muon_peer.py."""
+        for name, m in self.momentum.items():
+            p = self.w[name]
+            m.mul_(0.95).add_(p.grad)
+            direction = p.grad + 0.95 * m
+            p -= self.training["muon_rate"] * now * train_limits.in_blocks(
+                direction, train_limits.blocks_of(self.c, name),
+                lambda block, _: torch.from_numpy(muon_peer.newton_schulz(block.numpy())))
+
     def step(self, ids, targets):
         self.t += 1
+        now = course(self.t, self.warmup, self.training.get("schedule", "inverse-sqrt"),
+                     self.training.get("steps", 0))
         for group in self.adam.param_groups:
-            group["lr"] = self.rate * min(self.t / self.warmup, math.sqrt(self.warmup / self.t))
+            group["lr"] = self.rate * now
         self.adam.zero_grad(set_to_none=True)
+        for name in self.momentum:
+            self.w[name].grad = None
         loss = self.loss(ids, targets)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(list(self.w.values()), 1.0)
+        self.muon_step(now)
         self.adam.step()
+        train_limits.keep_within(self.c, self.w, self.training)
         return loss.item()
 
 
 def sines(c):
+    """Of squares, as those of a line would make matrices of rank two."""
     out = {}
     for k, (name, shape) in enumerate(shapes(c)):
-        j = torch.arange(math.prod(shape), dtype=torch.float64)
-        x = 0.4 * torch.sin(12.9898 * (j + 1) + 78.233 * (k + 1))
+        j = torch.arange(math.prod(shape), dtype=torch.float64) + 1
+        x = 0.4 * torch.sin(0.37 * j * j + 78.233 * (k + 1))
         gain = name.endswith(".weight") and len(shape) == 1
         out[name] = (x + (1.0 if gain else 0.0)).reshape(shape).requires_grad_()
     return out
 
 
+def model(**changes):
+    """With the defaults of `lipscope train`."""
+    return {**dict(norm="post", position_heads=0, heads_apart=False, positions="table",
+                   residual="add", residual_share=1.0, head_bias=False, activation="gelu"),
+            **changes}
+
+
+# name, what is different in the model, what is different in the training
+POSITION = dict(mixer="position", position_heads=2, heads_apart=True)
+BESIDE = dict(width=12, heads=3, position_heads=1, heads_apart=True)
+PLAIN = dict(norm="none", positions="none", residual="none", activation="max_min")
+ALL = dict(**PLAIN, mixer="position", layers=3, width=16, heads=4, position_heads=4,
+           heads_apart=True, hidden=32, head_bias=True)
+CASES = [(m, dict(mixer=m), {}) for m in MIXERS] + [
+    ("dot, pre-norm", dict(mixer="dot", norm="pre"), {}),
+    ("l2 without norms", dict(mixer="l2", norm="none"), {}),
+    ("invertible", dict(mixer="contractive-l2", norm="none", contraction=0.9), {}),
+    ("position heads", POSITION, {}),
+    ("dot apart", dict(mixer="dot", heads_apart=True), {}),
+    ("l2 apart", dict(mixer="l2", heads_apart=True), {}),
+    ("dot beside position heads", dict(mixer="dot", **BESIDE), {}),
+    ("l2 beside position heads", dict(mixer="l2", **BESIDE), {}),
+    ("l2-untied beside position heads", dict(mixer="l2-untied", **BESIDE), {}),
+    ("max_min", dict(mixer="dot", activation="max_min"), {}),
+    ("residual convex", dict(mixer="dot", norm="none", residual="convex", residual_share=0.3), {}),
+    ("residual none", dict(mixer="dot", norm="none", residual="none"), {}),
+    ("rotary", dict(mixer="dot", positions="rotary"), {}),
+    ("rotary beside position heads", dict(mixer="dot", positions="rotary", **BESIDE), {}),
+    ("no positions", dict(mixer="dot", positions="none"), {}),
+    ("head bias", dict(mixer="dot", head_bias=True), {}),
+    ("linear decay", dict(mixer="dot"), dict(schedule="linear", steps=11)),
+    ("fixed rate", dict(mixer="dot"), dict(schedule="fixed")),
+    ("muon, dot", dict(mixer="dot"), dict(optimizer="muon", muon_rate=0.02)),
+    ("muon, l2 beside position heads", dict(mixer="l2", **BESIDE),
+     dict(optimizer="muon", muon_rate=0.02)),
+    ("spectral cap", dict(mixer="dot"), dict(spectral_cap=0.8)),
+    ("cap", dict(mixer="dot", norm="none"), dict(singular_values="cap")),
+    ("soft", dict(mixer="dot", norm="none"), dict(singular_values="soft")),
+    ("normalise", dict(mixer="dot", norm="none"), dict(singular_values="normalise")),
+    ("soft, l2 beside position heads", dict(mixer="l2", norm="none", **BESIDE),
+     dict(singular_values="soft")),
+    ("longest token", dict(mixer="dot", norm="none", positions="none"), dict(longest_token=0.5)),
+    ("limit of scores", dict(mixer="dot", norm="none", positions="rotary", **BESIDE),
+     dict(singular_values="cap", longest_token=0.8, score_limit=0.25)),
+    ("promise token", dict(POSITION, **PLAIN),
+     dict(singular_values="cap", max_lipschitz=1.0, promise="token")),
+    ("promise 2", dict(POSITION, **PLAIN),
+     dict(singular_values="cap", max_lipschitz=1.0, promise="2")),
+    ("promise token, gelu, residual convex",
+     dict(POSITION, norm="none", residual="convex", residual_share=0.3),
+     dict(singular_values="soft", max_lipschitz=1.0, promise="token")),
+    ("promise 2, gelu, residual add", dict(POSITION, norm="none"),
+     dict(singular_values="normalise", max_lipschitz=4.0, promise="2")),
+    ("all", ALL, dict(begin=True, rate=0.02, warmup=0, schedule="linear", steps=10,
+                      optimizer="muon", muon_rate=0.05, singular_values="soft", longest_token=2.0,
+                      max_lipschitz=1.5, promise="token"))]
+
+
 def golden():
-    for mixer, norm, more in [(m, "post", {}) for m in MIXERS] + [
-            ("dot", "pre", {}), ("l2", "none", {}),
-            ("contractive-l2", "none", {"contraction": 0.9})]:
-        c = dict(mixer=mixer, norm=norm, characters=7, layers=2, width=8, heads=2, context=6,
-                 hidden=16, **more)
-        learner = Learner(c, sines(c), 1e-2, 4)
+    cases = []
+    for name, of_model, of_training in CASES:
+        c = model(**{**dict(characters=7, layers=2, width=8, heads=2, context=6, hidden=16),
+                     **of_model})
+        training = {**dict(rate=1e-2, warmup=4), **of_training}
+        learner = Learner(c, sines(c), **training)
+        if training.get("begin"):
+            train_limits.begin_within(c, learner.w, training)
         losses = []
         for s in range(10):
             i = torch.arange(19) + 5 * s
             text = (i * i + 3 * i) % 7
-            losses.append(learner.step(text[:18].reshape(3, 6), text[1:].reshape(3, 6)))
-        print(mixer, norm, ", ".join(f"{x:.8f}" for x in losses))
+            losses.append(round(learner.step(text[:18].reshape(3, 6), text[1:].reshape(3, 6)), 8))
+        cases.append({"name": name, "model": c, "training": training, "losses": losses})
+    print('{"made_by": "bench/peers/train_peer.py golden", "cases": [\n' +
+          ",\n".join(map(json.dumps, cases)) + "\n]}")
 
 
 def initial(c, seed):
@@ -223,25 +408,72 @@ def initial(c, seed):
 
 
 def usual(mixer, characters):
-    return dict(mixer=mixer, norm="post", characters=characters, layers=4, width=256, heads=8,
-                context=128, hidden=1024)
+    return model(mixer=mixer, characters=characters, layers=4, width=256, heads=8, context=128,
+                 hidden=1024)
+
+
+class Stepper:
+    """A model of usual size whose steps are timed, by the clock and by the CPU time of all threads."""
+
+    def __init__(self, mixer):
+        c = usual(mixer, 65)
+        self.learner = Learner(c, initial(c, 0), 1e-3, 100)
+        self.text = torch.randint(65, (32, 129))
+        self.best(1)
+
+    def best(self, steps):
+        """Seconds of the fastest of these steps, and CPU seconds of the cheapest."""
+        wall, cpu = [], []
+        for _ in range(steps):
+            start, cpu_start = time.perf_counter(), time.process_time()
+            self.learner.step(self.text[:, :-1], self.text[:, 1:])
+            wall.append(time.perf_counter() - start)
+            cpu.append(time.process_time() - cpu_start)
+        return min(wall), min(cpu)
 
 
 def speed(threads, mixers):
     torch.set_num_threads(threads)
     for mixer in mixers:
-        c = usual(mixer, 65)
-        learner = Learner(c, initial(c, 0), 1e-3, 100)
-        text = torch.randint(65, (32, 129))
-        learner.step(text[:, :-1], text[:, 1:])
-        seconds = []
-        for _ in range(10):
-            start = time.perf_counter()
-            learner.step(text[:, :-1], text[:, 1:])
-            seconds.append(time.perf_counter() - start)
+        seconds, cpu = Stepper(mixer).best(10)
         print(json.dumps({"peer": "torch " + torch.__version__, "model": mixer, "threads": threads,
-                          "seconds_a_step": min(seconds),
-                          "characters_per_second": 32 * 128 / min(seconds)}))
+                          "fused_attention": FUSED, "seconds_a_step": seconds,
+                          "cpu_seconds_a_step": cpu,
+                          "characters_per_second": 32 * 128 / seconds}))
+
+
+def turns(program, threads, count):
+    """lipscope (bench/train_bench.cpp) and PyTorch in turns of a few steps, the best step of
+    each turn; ratios are those of one turn each."""
+    torch.set_num_threads(threads)
+
+    def lipscope(mixer, full):
+        number = ["dot", "l2"].index(mixer)
+        text = subprocess.run(
+            [program, f"--benchmark_filter=^step/model:{number}/threads:{threads}/full:{full}/",
+             "--benchmark_min_time=1", "--benchmark_format=json"],
+            check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+        found = json.loads(text)["benchmarks"][0]
+        assert found["label"] == mixer
+        return found["seconds_a_step"], found["cpu_seconds_a_step"]
+
+    for mixer in ("dot", "l2"):
+        stepper, rows = Stepper(mixer), []
+        for _ in range(count):
+            rows.append((stepper.best(3), lipscope(mixer, 0), lipscope(mixer, 1)))
+        for full in (0, 1):
+            for by, clock in enumerate(("wall", "cpu")):
+                theirs = [r[0][by] for r in rows]
+                ours = [r[1 + full][by] for r in rows]
+                ratios = sorted(a / b for a, b in zip(theirs, ours))
+                print(json.dumps({
+                    "model": mixer, "threads": threads, "clock": clock,
+                    "lipscope_products": "full" if full else "high",
+                    "peer": "torch " + torch.__version__, "fused_attention": FUSED,
+                    "lipscope_characters_per_second": 32 * 128 / statistics.median(ours),
+                    "peer_characters_per_second": 32 * 128 / statistics.median(theirs),
+                    "ratio_median": statistics.median(ratios),
+                    "ratio_least": ratios[0], "ratio_most": ratios[-1], "turns": count}), flush=True)
 
 
 def learn(path, mixer, steps, **changes):
@@ -271,6 +503,8 @@ if __name__ == "__main__":
         golden()
     elif sys.argv[1:2] == ["speed"] and len(sys.argv) >= 3:
         speed(int(sys.argv[2]), sys.argv[3:] or ["dot", "l2"])
+    elif sys.argv[1:2] == ["turns"] and len(sys.argv) == 5:
+        turns(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
     elif sys.argv[1:2] == ["learn"] and len(sys.argv) >= 5:
         learn(sys.argv[2], sys.argv[3], int(sys.argv[4]),
               **{k: int(v) for k, v in (a.split("=") for a in sys.argv[5:])})

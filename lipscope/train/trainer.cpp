@@ -58,7 +58,7 @@ StepReport Trainer::step(TrainingState& state, const Batch& batch) {
       .threads = options_.threads,
       .dropout = options_.dropout,
       .noise = Rng(options_.seed).split(of_dropout).split(state.step),
-      .products = Precision::high};
+      .products = options_.products};
   const MatrixOf<float>& logits =
       model_.forward(state.weights, batch.characters, pass);
   StepReport report;

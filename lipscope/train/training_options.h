@@ -96,6 +96,7 @@ struct TrainingOptions {
   AdamWOptions adamw;
   MuonOptions muon;
   WeightLimits limits;  ///< kept after every step, and at the start
+  Precision products = Precision::high;  ///< of the layers' large matrices
   std::uint64_t seed = 0;
   int threads = 0;  ///< 0: all cores
 };

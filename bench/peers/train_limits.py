@@ -1,0 +1,134 @@
+"""What keeps the weights of lipscope's models within limits after every step, by SVD.
+
+Written from the formulas of docs/training.md and of the headers that are named below.
+A model is a dict `c` (train_peer.py), its weights a dict of f64 tensors [in, out].
+lipscope proves norms from above where an SVD has them exactly; the two differ by a
+relative 1e-5 at most (train/singular_values.h), which these functions leave out.
+"""
+
+import math
+
+import torch
+
+# What lipscope leaves between a promised constant and the one it aims at
+# (train/weight_limits.h).
+ROOM_FOR_PROOF = 1e-4
+
+SLOPE = {"gelu": 1.1290, "max_min": 1.0}  # max |act'|
+
+
+def norm(m):
+    return torch.linalg.matrix_norm(m, 2)
+
+
+def by_rule(m, rule, limit):
+    """train/singular_values.h, on the singular values themselves."""
+    u, s, vt = torch.linalg.svd(m, full_matrices=False)
+    s = s / limit
+    if rule == "cap":
+        s = s / max(1.0, s.max())
+    elif rule == "soft":
+        if s.max() > math.sqrt(3):
+            s = s / s.max()
+        s = 1.5 * s - 0.5 * s**3
+    elif rule == "normalise":
+        s = torch.ones_like(s)
+    return limit * (u * s) @ vt
+
+
+def in_blocks(m, blocks, change):
+    """change(block, number) of matrices that stand side by side."""
+    return torch.cat([change(b, i) for i, b in enumerate(m.chunk(blocks, 1))], 1)
+
+
+def blocks_of(c, name):
+    """How many matrices stand side by side in a tensor: one for each head."""
+    comparing = c["heads"] - c["position_heads"]
+    if name.endswith("attn.p.v.weight"):
+        return c["position_heads"]
+    if name.endswith("attn.qkv.weight"):
+        return 3 * comparing
+    if name.endswith(("attn.q.weight", "attn.v.weight")):
+        return comparing
+    return 1
+
+
+def layers_constant(c, w, promise):
+    """Of all layers, theory/stack_constant.h; of models of position heads alone."""
+    assert c["mixer"] == "position" and c["norm"] == "none"
+    constant = 1.0
+    share = {"add": 1.0, "convex": c["residual_share"], "none": 1.0}[c["residual"]]
+    carry = {"add": 1.0, "convex": 1 - c["residual_share"], "none": 0.0}[c["residual"]]
+    for i in range(c["layers"]):
+        h = f"h.{i}."
+        # the weights of distances sum to 1
+        parts = torch.softmax(w[h + "attn.share"][0], 0).sqrt()
+        values = [a * v for a, v in zip(parts, w[h + "attn.p.v.weight"].chunk(c["heads"], 1))]
+        heads = (norm(torch.cat(values, 1)) if promise == "2"
+                 else math.sqrt(sum(norm(v) ** 2 for v in values)))
+        up, down = w[h + "mlp.up.weight"], w[h + "mlp.down.weight"]
+        both = norm(up) * norm(down)
+        mlp = carry + share * SLOPE[c["activation"]] * both
+        if c["activation"] != "max_min":  # theory/centred_slopes.h
+            centre = norm(carry * torch.eye(c["width"], dtype=up.dtype) + share / 2 * up @ down)
+            mlp = min(mlp, centre + share * (SLOPE[c["activation"]] - 0.5) * both)
+        constant *= (carry + share * heads) * mlp
+    return constant
+
+
+def limit_matrices(c, w, limits, rule):
+    """All matrices but the head's, train/weight_limits.h."""
+    radius = limits.get("longest_token")
+    for i in range(c["layers"]):
+        h = f"h.{i}."
+        for name in [n for n in w if n.startswith(h) and n.endswith(".weight") and w[n].dim() == 2]:
+            blocks = blocks_of(c, name)
+
+            def change(m, number):
+                if name.endswith("qkv.weight") and number < blocks // 3 * 2 and radius:
+                    # |q||k|/sqrt(k) of tokens of that length is at most the limit of scores
+                    most = math.sqrt(limits.get("score_limit", 1.0) * math.sqrt(m.shape[1])) / radius
+                    return by_rule(m, "cap", most)
+                if name.endswith("qkv.weight") and number < blocks // 3 * 2:
+                    return by_rule(m, "cap", 1.0)
+                return by_rule(m, rule, 1 / SLOPE[c["activation"]] if "mlp.down" in name else 1.0)
+
+            w[name].data = in_blocks(w[name].data, blocks, change)
+        if radius:  # biases make tokens longer from layer to layer
+            radius += (w[h + "mlp.up.bias"].norm() + w[h + "mlp.down.bias"].norm()).item()
+
+
+def limit_head(c, w, limits, rule):
+    """What the layers leave of the promised constant is the head's."""
+    left = limits["max_lipschitz"] / layers_constant(c, w, limits["promise"])
+    head = w["lm_head.weight"]
+    head.data = by_rule(head.data, rule, float(left) * (1 - ROOM_FOR_PROOF))
+
+
+def shorten_rows(table, longest, all_rows=False):
+    lengths = table.norm(dim=1, keepdim=True)
+    factor = longest / lengths
+    return table * (factor if all_rows else factor.clamp(max=1.0))
+
+
+@torch.no_grad()
+def keep_within(c, w, limits):
+    if "spectral_cap" in limits:
+        for name, m in w.items():
+            if m.dim() == 2 and name.endswith(".weight") and not name.startswith(("wte", "wpe")):
+                m.data = by_rule(m.data, "cap", limits["spectral_cap"])
+    if "longest_token" in limits:
+        w["wte.weight"].data = shorten_rows(w["wte.weight"].data, limits["longest_token"])
+    if "singular_values" in limits:
+        limit_matrices(c, w, limits, limits["singular_values"])
+        if "max_lipschitz" in limits:
+            limit_head(c, w, limits, limits["singular_values"])
+
+
+@torch.no_grad()
+def begin_within(c, w, limits):
+    """Under a rule and with tokens of limited length: orthogonal matrices, full-length tokens."""
+    w["wte.weight"].data = shorten_rows(w["wte.weight"].data, limits["longest_token"], True)
+    limit_matrices(c, w, limits, "normalise")
+    limit_head(c, w, limits, "normalise")
+    keep_within(c, w, limits)
