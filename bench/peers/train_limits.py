@@ -53,6 +53,10 @@ def blocks_of(c, name):
     return 1
 
 
+def of_comparing_heads(name):
+    return name.endswith((".attn.qkv.weight", ".attn.q.weight", ".attn.v.weight"))
+
+
 def layers_constant(c, w, promise):
     """Of all layers, theory/stack_constant.h; of models of position heads alone."""
     assert c["mixer"] == "position" and c["norm"] == "none"
@@ -76,24 +80,62 @@ def layers_constant(c, w, promise):
     return constant
 
 
+def lemma(masses):
+    """p e^(p+1) = masses, by Newton's method (theory/relative_positions.h)."""
+    p = math.log1p(masses)
+    for _ in range(100):
+        p -= (p * math.exp(p + 1) - masses) / ((p + 1) * math.exp(p + 1))
+    return p
+
+
+def limit_comparing_heads(c, w, h, limits, rule, radius):
+    """Queries and keys by what their scores may be, values by what the head then costs in
+    the token norm (theory/row_sums.h, theory/relative_positions.h)."""
+    assert limits["promise"] == "token"
+    heads = c["heads"] - c["position_heads"]
+    tied = c["mixer"] == "l2"
+    names = ["q", "v"] if tied else ["qkv"]
+    parts = sum((list(w[h + f"attn.{n}.weight"].chunk(heads * (1 if tied else 3), 1))
+                 for n in names), [])
+    bias = (w[h + "attn.distance_bias"] if c["positions"] == "relative"
+            else torch.zeros(heads, c["context"], dtype=torch.float64))
+    for i in range(heads):
+        root = math.sqrt(parts[i].shape[1])
+        both = [i] if tied else [i, heads + i]
+        if not radius:
+            for j in both:
+                parts[j] = by_rule(parts[j], rule, 1.0)
+        q, k = parts[both[0]], parts[both[-1]]
+        product = norm(q) * norm(k) if c["positions"] == "rotary" else norm(q @ k.T)
+        size = float(product) * (radius or 1.0) ** 2 / root
+        if radius and size > limits.get("score_limit", 1.0):
+            for j in both:
+                parts[j] = parts[j] * math.sqrt(limits.get("score_limit", 1.0) / size)
+            size = limits.get("score_limit", 1.0)
+        cost, value = 1 + 2 * size, parts[-heads + i]
+        if tied:
+            q = parts[i]
+            p = lemma(float((bias[i, 1:] - bias[i, 0]).exp().sum()))
+            cost = float((4 * p + 1) / root * norm(q) * norm(q.T @ value) / norm(value))
+        parts[-heads + i] = by_rule(value, rule, 1 / cost)
+    whole = torch.cat(parts, 1).chunk(len(names), 1)
+    for n, matrix in zip(names, whole):
+        w[h + f"attn.{n}.weight"].data = matrix.contiguous()
+
+
 def limit_matrices(c, w, limits, rule):
     """All matrices but the head's, train/weight_limits.h."""
     radius = limits.get("longest_token")
     for i in range(c["layers"]):
         h = f"h.{i}."
         for name in [n for n in w if n.startswith(h) and n.endswith(".weight") and w[n].dim() == 2]:
-            blocks = blocks_of(c, name)
-
-            def change(m, number):
-                if name.endswith("qkv.weight") and number < blocks // 3 * 2 and radius:
-                    # |q||k|/sqrt(k) of tokens of that length is at most the limit of scores
-                    most = math.sqrt(limits.get("score_limit", 1.0) * math.sqrt(m.shape[1])) / radius
-                    return by_rule(m, "cap", most)
-                if name.endswith("qkv.weight") and number < blocks // 3 * 2:
-                    return by_rule(m, "cap", 1.0)
-                return by_rule(m, rule, 1 / SLOPE[c["activation"]] if "mlp.down" in name else 1.0)
-
-            w[name].data = in_blocks(w[name].data, blocks, change)
+            if of_comparing_heads(name):
+                continue
+            limit = 1 / SLOPE[c["activation"]] if "mlp.down" in name else 1.0
+            w[name].data = in_blocks(w[name].data, blocks_of(c, name),
+                                     lambda m, _: by_rule(m, rule, limit))
+        if c["mixer"] != "position":
+            limit_comparing_heads(c, w, h, limits, rule, radius)
         if radius:  # biases make tokens longer from layer to layer
             radius += (w[h + "mlp.up.bias"].norm() + w[h + "mlp.down.bias"].norm()).item()
 

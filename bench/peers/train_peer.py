@@ -61,8 +61,10 @@ def shapes(c):
             out += [(h + "attn.q.weight", (d, comparing)), (h + "attn.v.weight", (d, comparing))]
         elif c["mixer"] != "position":
             out += [(h + "attn.qkv.weight", (d, 3 * comparing))]
-        out += [(h + "attn.share", (1, heads))] if c["heads_apart"] else [
-            (h + "attn.o.weight", (d, d))]
+        out += [] if c["heads_apart"] else [(h + "attn.o.weight", (d, d))]
+        if c["positions"] == "relative":
+            out += [(h + "attn.distance_bias", (heads - positions, c["context"]))]
+        out += [(h + "attn.share", (1, heads))] if c["heads_apart"] else []
         if c["norm"] != "none":
             out += norm(h + "ln_1")
         out += [(h + "mlp.up.weight", (d, c["hidden"])), (h + "mlp.up.bias", (c["hidden"],)),
@@ -101,21 +103,24 @@ def contraction(q, v, o, heads, n):
 FUSED = hasattr(F, "scaled_dot_product_attention")  # PyTorch 2
 
 
-def mix(q, k, v):
-    """softmax(q k') v under the causal mask."""
-    if FUSED:
+def mix(q, k, v, bias=None):
+    """softmax(q k' + b_{i-j}) v under the causal mask; bias [heads, distances]."""
+    if FUSED and bias is None:
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1.0)
     t = q.shape[-2]
-    later = torch.ones(t, t, dtype=torch.bool).triu(1)
-    return (q @ k.transpose(-1, -2)).masked_fill(later, -math.inf).softmax(-1) @ v
+    distance = torch.arange(t)[:, None] - torch.arange(t)
+    scores = q @ k.transpose(-1, -2)
+    if bias is not None:
+        scores = scores + bias[:, distance.clamp(min=0)]
+    return scores.masked_fill(distance < 0, -math.inf).softmax(-1) @ v
 
 
-def l2_mix(q, k, v):
-    """softmax(-|q - k|^2/sqrt(width)) v as a dot product with one more feature."""
+def l2_mix(q, k, v, bias=None):
+    """softmax(-|q - k|^2/sqrt(width) + b_{i-j}) v as a dot product with one more feature."""
     root = math.sqrt(q.shape[-1])
     q = torch.cat([2 / root * q, torch.ones_like(q[..., :1])], -1)
     k = torch.cat([k, -(k * k).sum(-1, keepdim=True) / root], -1)
-    return mix(q, k, v)
+    return mix(q, k, v, bias)
 
 
 def rotated(z):
@@ -136,18 +141,19 @@ def comparing_heads(c, w, h, x):
     k = d // c["heads"]
     heads = c["heads"] - c["position_heads"]
     split = lambda z: z.reshape(b, t, heads, k).transpose(1, 2)
+    bias = w[h + "attn.distance_bias"] if c["positions"] == "relative" else None
     if c["mixer"] in ("l2", "contractive-l2"):
         wq, wv = w[h + "attn.q.weight"], w[h + "attn.v.weight"]
         q = split(x @ wq)
         inner = torch.einsum("dhi,dhj->hij", wq.reshape(d, heads, k),
                              wv.reshape(d, heads, k)) / math.sqrt(k)
-        return l2_mix(q, q, q), inner
+        return l2_mix(q, q, q, bias), inner
     q, key, v = map(split, (x @ w[h + "attn.qkv.weight"]).chunk(3, -1))
     if c["mixer"] == "l2-untied":
-        return l2_mix(q, key, v), None
+        return l2_mix(q, key, v, bias), None
     if c["positions"] == "rotary":
         q, key = rotated(q), rotated(key)
-    return mix(q / math.sqrt(k), key, v), None
+    return mix(q / math.sqrt(k), key, v, bias), None
 
 
 def position_heads(c, w, h, x):
@@ -272,9 +278,14 @@ class Learner:
             p = self.w[name]
             m.mul_(0.95).add_(p.grad)
             direction = p.grad + 0.95 * m
+            blocks = train_limits.blocks_of(self.c, name)
+            # heads that compare are kept at norms far from 1, and move in parts of their size
+            by_size = "singular_values" in self.training and train_limits.of_comparing_heads(name)
+            size = [(b.norm() / math.sqrt(min(b.shape))).item() if by_size else 1.0
+                    for b in p.chunk(blocks, 1)]
             p -= self.training["muon_rate"] * now * train_limits.in_blocks(
-                direction, train_limits.blocks_of(self.c, name),
-                lambda block, _: torch.from_numpy(muon_peer.newton_schulz(block.numpy())))
+                direction, blocks,
+                lambda b, i: size[i] * torch.from_numpy(muon_peer.newton_schulz(b.numpy())))
 
     def step(self, ids, targets):
         self.t += 1
@@ -334,6 +345,10 @@ CASES = [(m, dict(mixer=m), {}) for m in MIXERS] + [
     ("rotary", dict(mixer="dot", positions="rotary"), {}),
     ("rotary beside position heads", dict(mixer="dot", positions="rotary", **BESIDE), {}),
     ("no positions", dict(mixer="dot", positions="none"), {}),
+    ("relative, dot", dict(mixer="dot", positions="relative"), {}),
+    ("relative, l2 without norms", dict(mixer="l2", norm="none", positions="relative"), {}),
+    ("relative, l2-untied beside position heads",
+     dict(mixer="l2-untied", positions="relative", **BESIDE), {}),
     ("head bias", dict(mixer="dot", head_bias=True), {}),
     ("linear decay", dict(mixer="dot"), dict(schedule="linear", steps=11)),
     ("fixed rate", dict(mixer="dot"), dict(schedule="fixed")),
@@ -341,14 +356,19 @@ CASES = [(m, dict(mixer=m), {}) for m in MIXERS] + [
     ("muon, l2 beside position heads", dict(mixer="l2", **BESIDE),
      dict(optimizer="muon", muon_rate=0.02)),
     ("spectral cap", dict(mixer="dot"), dict(spectral_cap=0.8)),
-    ("cap", dict(mixer="dot", norm="none"), dict(singular_values="cap")),
-    ("soft", dict(mixer="dot", norm="none"), dict(singular_values="soft")),
-    ("normalise", dict(mixer="dot", norm="none"), dict(singular_values="normalise")),
+    ("cap", dict(mixer="dot", norm="none"), dict(singular_values="cap", promise="token")),
+    ("soft", dict(mixer="dot", norm="none"), dict(singular_values="soft", promise="token")),
+    ("normalise", dict(mixer="dot", norm="none"), dict(singular_values="normalise", promise="token")),
     ("soft, l2 beside position heads", dict(mixer="l2", norm="none", **BESIDE),
-     dict(singular_values="soft")),
+     dict(singular_values="soft", promise="token")),
+    ("soft, relative, l2 beside position heads",
+     dict(mixer="l2", norm="none", positions="relative", **BESIDE),
+     dict(singular_values="soft", promise="token")),
+    ("muon, soft, dot beside position heads", dict(mixer="dot", norm="none", **BESIDE),
+     dict(optimizer="muon", muon_rate=0.02, singular_values="soft", promise="token")),
     ("longest token", dict(mixer="dot", norm="none", positions="none"), dict(longest_token=0.5)),
     ("limit of scores", dict(mixer="dot", norm="none", positions="rotary", **BESIDE),
-     dict(singular_values="cap", longest_token=0.8, score_limit=0.25)),
+     dict(singular_values="cap", longest_token=0.8, score_limit=0.25, promise="token")),
     ("promise token", dict(POSITION, **PLAIN),
      dict(singular_values="cap", max_lipschitz=1.0, promise="token")),
     ("promise 2", dict(POSITION, **PLAIN),

@@ -58,7 +58,8 @@ MultiHeadAttention<Real>::MultiHeadAttention(const AttentionWeights& weights,
   if (options_.query_key_norm)
     require_normable(*options_.query_key_norm, weights, options_.kind, heads_);
   if (options_.relative_bias)
-    require_addable(*options_.relative_bias, weights, options_.kind);
+    require_addable(*options_.relative_bias, weights, options_.kind,
+                    options_.mask);
 
   const Index k = query_width_, w = value_width_, d = weights.features();
   const Index keys = kind.tied ? 0 : heads_ * k;

@@ -191,6 +191,19 @@ void TiledHead<Real>::tangent(const ConstHeadViews<Real>& d,
 template <class Real>
 void TiledHead<Real>::cotangent(const ConstView<Real>& gy,
                                 HeadViews<Real> g) const {
+  cotangent(gy, std::move(g), nullptr);
+}
+
+template <class Real>
+void TiledHead<Real>::cotangent(const ConstView<Real>& gy, HeadViews<Real> g,
+                                Vector& gby_distance) const {
+  gby_distance.setZero(2 * at_.q.rows() - 1);
+  cotangent(gy, std::move(g), &gby_distance);
+}
+
+template <class Real>
+void TiledHead<Real>::cotangent(const ConstView<Real>& gy, HeadViews<Real> g,
+                                Vector* gby_distance) const {
   const Index n = at_.q.rows(), m = at_.q.cols(), w = at_.v.cols();
   const std::vector<Tile> all = tiles(n, weighting_);
   // what the first tile does not see of k and v, later ones add to
@@ -210,6 +223,10 @@ void TiledHead<Real>::cotangent(const ConstView<Real>& gy,
     // gS = P ∘ (gP − ⟨P, gP⟩), or P ∘ (1 − P) ∘ gP. The mean is also ⟨gy, y⟩,
     // but taken from another sum it would not cancel what rounding left here
     differentiate(p, gs);
+    if (gby_distance != nullptr)
+      for (Index r = 0; r < t.rows; ++r)
+        gby_distance->segment(n - 1 - (t.begin + r) + t.first, t.cols) +=
+            gs.row(r).transpose().template cast<double>();
     gemm<Real>(as_is(gs), as_is(view(at_.k, t.of_seen(m))),
                view(g.q, t.of_rows(m)));
     gemm<Real>(transposed(gs), as_is(view(at_.q, t.of_rows(m))),

@@ -54,6 +54,11 @@ class TiledHead {
   /// The lines of tangent, transposed and in reverse, into g.
   void cotangent(const ConstView<Real>& gy, HeadViews<Real> g) const;
 
+  /// The same, and into `gby_distance` the gradient by what is added to scores
+  /// by distance (Weighting::by_distance): Σ_i gS_i,i+t for each t.
+  void cotangent(const ConstView<Real>& gy, HeadViews<Real> g,
+                 Vector& gby_distance) const;
+
   /// How many numbers Keep::weights keeps of P, for n tokens.
   static Index weights_kept(Index n, const Weighting& weighting);
 
@@ -65,6 +70,8 @@ class TiledHead {
   ConstView<Real> weights(const Tile& tile, MatrixOf<Real>& scratch) const;
   void weigh(const Tile& tile, MatrixOf<Real>& scores) const;
   void differentiate(const ConstView<Real>& p, MatrixOf<Real>& t) const;
+  void cotangent(const ConstView<Real>& gy, HeadViews<Real> g,
+                 Vector* gby_distance) const;
 
   HeadFeatures<Real> at_;
   Weighting weighting_;

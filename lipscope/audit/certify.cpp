@@ -74,10 +74,9 @@ StackConstant constant_of(const Model& model, const Stack& stack, Index n) {
   StackConstant found;
   for (std::size_t l = 0; l < stack.layers.size(); ++l) {
     const LayerWeights& w = stack.layers[l];
-    if (!w.query_key_norm && !w.relative_bias) continue;
+    if (!w.query_key_norm) continue;
     found.unbounded = fmt::format(
-        "layer {}, attention: {} no bound over all inputs here", l,
-        w.query_key_norm ? "q/k-norm has" : "relative positions have");
+        "layer {}, attention: q/k-norm has no bound over all inputs here", l);
     return found;
   }
   const std::optional<ModelBound> hidden = model_bound_everywhere(

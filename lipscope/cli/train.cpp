@@ -106,11 +106,13 @@ void declare_train(CLI::App& app, TrainArguments& options) {
   auto* positions =
       app.add_option("--positions", o.model.positions,
                      "how the model knows where a character stands: table (a "
-                     "learnt row is added), rotary (dot), none")
+                     "learnt row is added), rotary (dot), relative (dot, l2, "
+                     "l2-untied: heads that compare add a learnt number for "
+                     "each distance to their scores), none")
           ->default_str("table")
           ->group(group);
-  only(positions,
-       by_name({Positions::table, Positions::rotary, Positions::none}));
+  only(positions, by_name({Positions::table, Positions::rotary,
+                           Positions::relative, Positions::none}));
   app.add_option("--mlp-width", o.mlp_width,
                  "width inside the MLP [default: 4 x width]")
       ->transform(whole_number(1, Index{1} << 30))
@@ -246,7 +248,7 @@ void declare_train(CLI::App& app, TrainArguments& options) {
   only(promise, by_name({Norm::two, Norm::token}));
   app.add_option("--longest-token", o.training.limits.longest_token,
                  "no embedded character is longer than this; with --positions "
-                 "rotary or none")
+                 "rotary, relative or none")
       ->transform(positive_number())
       ->group(group);
   auto* rule =
@@ -260,8 +262,10 @@ void declare_train(CLI::App& app, TrainArguments& options) {
   only(rule, by_name({SingularValues::free, SingularValues::cap,
                       SingularValues::soft, SingularValues::normalise}));
   app.add_option("--score-limit", o.training.limits.scores,
-                 "with --singular-values: |W_Q||W_K|R^2/sqrt(k) of heads that "
-                 "compare, about how far scores can be from 0")
+                 "with --singular-values and --longest-token R: "
+                 "|W_Q W_K^T|R^2/sqrt(k) of heads that compare, about how far "
+                 "scores can be from 0; such a dot-product head costs 1 + 2 x "
+                 "this of the constant where one by position costs 1")
       ->transform(positive_number())
       ->capture_default_str()
       ->group(group);

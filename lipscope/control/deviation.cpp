@@ -150,11 +150,10 @@ struct Deviation::Layer {
         carry(w.carry),
         mlp_norms(lipscope::mlp_norms(w.mlp)) {
     if (w.attention.heads > 0)
-      constants.emplace(
-          attention_of(w, w.kind), w.kind, w.mask,
-          ScoreForm{.rope = w.rope.has_value(),
-                    .query_key_norm = w.query_key_norm,
-                    .relative_bias = w.relative_bias.has_value()});
+      constants.emplace(attention_of(w, w.kind), w.kind, w.mask,
+                        ScoreForm{.rope = w.rope.has_value(),
+                                  .query_key_norm = w.query_key_norm,
+                                  .relative_bias = w.relative_bias});
     if (!w.position_heads) return;
     positions = gain_of(*w.position_heads);
     apart =

@@ -232,7 +232,7 @@ std::string ModelConfig::score_features() const {
   };
   add(rope.has_value(), "rotary positions");
   add(query_key_norm != QueryKeyNormForm::none, "q/k-norm");
-  add(relative_buckets > 0, "relative positions");
+  add(has_relative_bias(), "relative positions");
   add(position_heads > 0, "position heads");
   return all;
 }
@@ -254,6 +254,7 @@ ModelConfig model_config(const LanguageModelConfig& m) {
   c.heads_apart = m.heads_apart;
   c.position_table = m.positions == Positions::table;
   if (m.positions == Positions::rotary) c.rope = Rotary{.theta = 10'000.0};
+  c.distance_bias = m.positions == Positions::relative;
   c.carry = m.join == Join::add      ? 1.0
             : m.join == Join::convex ? 1.0 - m.join_share
                                      : 0.0;
@@ -321,7 +322,8 @@ void require_sound(const ModelConfig& c) {
           "model: {} of {} heads look by position{}", c.position_heads, c.heads,
           c.heads_apart ? "" : ", which need coordinates of their own");
   require(c.architecture == Architecture::lipscope ||
-              (!c.heads_apart && c.carry == 1.0 && c.position_table),
+              (!c.heads_apart && c.carry == 1.0 && c.position_table &&
+               !c.distance_bias),
           "model: a {} model has heads that share their coordinates, x + f(x) "
           "and its own positions",
           name_of(c.architecture));
@@ -334,6 +336,11 @@ void require_sound(const ModelConfig& c) {
           "model: a size is below 0");
   require(c.relative_buckets % 4 == 0, "model: {} buckets of a relative bias",
           c.relative_buckets);
+  require(!c.distance_bias || (c.causal && c.comparing_heads() > 0 &&
+                               c.relative_buckets == 0 && !c.contractive),
+          "model: a number for each distance back without heads that compare, "
+          "with tokens ahead, beside other relative positions, or where heads "
+          "are divided by their bound");
   require(c.layer_groups == 0 || c.layer_groups <= c.layers,
           "model: {} layers in {} groups", c.layers, c.layer_groups);
   require(!c.head_bias || !c.tied_embeddings,

@@ -92,6 +92,10 @@ struct ModelConfig {
   double residual_scale = 1.0;  ///< c of carry x + c f(norm x)
   double carry = 1.0;           ///< 0: f alone
   Index relative_buckets = 0;   ///< of a relative bias; 0: none
+  /// Each layer has a relative bias of its own, that of heads that compare,
+  /// with a number for each of `positions` distances back. Only lipscope's own
+  /// models have them.
+  bool distance_bias = false;
   Index layer_groups = 0;  ///< layers share the weights of so many; 0: none do
 
   // ---- ahead of the layers and behind them
@@ -109,13 +113,16 @@ struct ModelConfig {
   bool has_norms() const { return norm != NormPlace::none || output_norms; }
   /// Heads that compare tokens; those that look by position come first.
   Index comparing_heads() const { return heads - position_heads; }
+  bool has_relative_bias() const {
+    return relative_buckets > 0 || distance_bias;
+  }
   /// Whether `local` lists the layer.
   bool is_local(Index layer) const;
   /// What the tokens of a layer see.
   Mask mask(Index layer) const;
   /// Whether scores are those that the kind says and nothing else.
   bool plain_scores() const {
-    return !rope && relative_buckets == 0 && position_heads == 0 &&
+    return !rope && !has_relative_bias() && position_heads == 0 &&
            query_key_norm == QueryKeyNormForm::none;
   }
   /// What makes scores more than that, for messages: "rotary positions and

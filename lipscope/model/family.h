@@ -55,8 +55,9 @@ struct LayerNames {
   std::string attention_norm, mlp_norm;
   std::string attention_output_norm, mlp_output_norm;
   std::string query_norm, key_norm;
-  /// Of position heads [P×T] and their values; of heads apart [1×H].
-  std::string position_bias, position_value, share;
+  /// Of position heads [P×T] and their values; of heads apart [1×H]; of heads
+  /// that compare [C×T].
+  std::string position_bias, position_value, share, distance_bias;
 };
 
 /// Those outside the layers.

@@ -94,6 +94,8 @@ std::string name_of(Positions positions) {
       return "table";
     case Positions::rotary:
       return "rotary";
+    case Positions::relative:
+      return "relative";
     case Positions::none:
       return "none";
   }
@@ -132,6 +134,14 @@ void require_sound(const LanguageModelConfig& c) {
           "language model: rotary positions of {} heads of width {}; they are "
           "those of dot-product heads of even width",
           name_of(c.mixer), c.width / c.heads);
+  require(c.positions != Positions::relative ||
+              (compares(c.mixer) && c.mixer != Mixer::contractive_l2),
+          "language model: relative positions of {}; they are those of dot, l2 "
+          "and l2-untied heads{}",
+          name_of(c.mixer),
+          c.mixer == Mixer::contractive_l2
+              ? " (what contractive-l2 is divided by does not hold with them)"
+              : "");
   require(c.join == Join::add || c.norm == NormPlace::none,
           "language model: residual {} with norm {}; with norms it is add",
           name_of(c.join), name_of(c.norm));

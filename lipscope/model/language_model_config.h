@@ -49,15 +49,18 @@ std::string name_of(Join join);  ///< "add", "convex", "none"
 
 /// How a model knows where a character stands, besides by position heads.
 enum class Positions {
-  table,   ///< a learnt row for each position is added to the embedding
-  rotary,  ///< queries and keys of dot-product heads are rotated
+  table,     ///< a learnt row for each position is added to the embedding
+  rotary,    ///< queries and keys of dot-product heads are rotated
+  relative,  ///< each head that compares adds a learnt number for each distance
+             ///< to its scores: s_ij + b_{i−j}
   none
 };
 
 inline constexpr Positions all_positions[] = {
-    Positions::table, Positions::rotary, Positions::none};
+    Positions::table, Positions::rotary, Positions::relative, Positions::none};
 
-std::string name_of(Positions positions);  ///< "table", "rotary", "none"
+/// "table", "rotary", "relative", "none"
+std::string name_of(Positions positions);
 
 /// A character-level language model [Kim21], as `lipscope train` makes it.
 /// heads and what follows the context are those of transformers and mean

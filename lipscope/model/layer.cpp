@@ -286,6 +286,12 @@ MapPtr<Real> sublayer(MapPtr<Real> inside, double carry,
 
 AttentionOptions attention_options(const LayerWeights& layer, bool project,
                                    const ModelMapOptions& o) {
+  if (layer.relative_bias && layer.relative_bias->looks_back &&
+      !o.mask.over(layer.mask).hides_later)
+    throw InputError(fmt::format(
+        "the mask \"{}\": the layer has learnt relative positions of tokens "
+        "behind, none of tokens ahead",
+        name_of(o.mask.over(layer.mask))));
   return {.kind = o.kind.value_or(layer.kind),
           .mask = o.mask.over(layer.mask),
           .heads = o.heads,
@@ -412,6 +418,11 @@ LayerWeights load_layer(const Model& model, Index layer, MapName map) {
   if (relative)
     w.relative_bias =
         RelativeBias{.table = model.parameters.matrix(weight_of(*relative))};
+  if (m.distance_bias)
+    w.relative_bias = RelativeBias{
+        .table =
+            model.parameters.matrix(weight_of(*m.distance_bias)).transpose(),
+        .looks_back = true};
   const auto read = [&](const std::optional<Module>& norm, bool asked,
                         NormWeights& to) {
     if (norm && asked) to = load_norm(model, *norm);

@@ -155,6 +155,9 @@ LayerModules layer_modules(const ModelConfig& c, const std::string& label) {
   }
   if (c.heads_apart)
     l.share = Module{at + names.share, Module::Stored::bare, 1, c.heads};
+  if (c.distance_bias)
+    l.distance_bias = Module{at + names.distance_bias, Module::Stored::bare,
+                             c.comparing_heads(), c.positions};
   const bool over = c.query_key_norm == QueryKeyNormForm::over_heads;
   const bool normed = c.query_key_norm != QueryKeyNormForm::none;
   l.query_norm = norm_named(names.query_norm, normed, over ? q : c.head_width);
@@ -186,8 +189,9 @@ std::optional<Module> norm_ahead(const ModelConfig& c, Index layer) {
 
 std::vector<Module> attention_modules(const LayerModules& m) {
   std::vector<Module> all = m.projections;
-  for (const auto& module : {m.output, m.position_bias, m.position_value,
-                             m.share, m.query_norm, m.key_norm})
+  for (const auto& module :
+       {m.output, m.position_bias, m.position_value, m.share, m.distance_bias,
+        m.query_norm, m.key_norm})
     if (module) all.push_back(*module);
   return all;
 }

@@ -55,6 +55,8 @@ struct LayerModules {
   /// Of position heads: their bias of distances [P, T] and values [d, P·k].
   std::optional<Module> position_bias, position_value;
   std::optional<Module> share;  ///< of heads apart [1, H]
+  /// Of heads that compare: a number for each distance back [C, T].
+  std::optional<Module> distance_bias;
   std::optional<Module> query_norm, key_norm;
   Module up, down;  ///< `up` [d, 2m] where the gate is in it as well
   std::optional<Module> gate;

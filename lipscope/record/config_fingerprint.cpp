@@ -26,9 +26,9 @@ std::string fingerprint(const ModelConfig& config) {
                parallel, shared_norm, gated, projections, output_bias,
                query_key_norm, rope_interleaved, unrotated, window, local,
                local_theta, score_scale, residual_scale, carry,
-               relative_buckets, layer_groups, embedding_width, position_table,
-               position_offset, padding, embedding_scale, head_bias,
-               logit_scale] = config;
+               relative_buckets, distance_bias, layer_groups, embedding_width,
+               position_table, position_offset, padding, embedding_scale,
+               head_bias, logit_scale] = config;
   json all = json{{"architecture", name_of(architecture)},
                   {"layers", layers},
                   {"width", width},
@@ -90,6 +90,7 @@ std::string fingerprint(const ModelConfig& config) {
   add_number("position_table", position_table, usual.position_table);
   add("window", window ? json(*window) : json(), window == usual.window);
   add_number("relative_buckets", relative_buckets, usual.relative_buckets);
+  add_number("distance_bias", distance_bias, usual.distance_bias);
   add_number("layer_groups", layer_groups, usual.layer_groups);
   add_number("embedding_width", embedding_width, usual.embedding_width);
   add_number("position_offset", position_offset, usual.position_offset);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lipscope/attention/query_key_norm.h"
+#include "lipscope/attention/relative_bias.h"
 #include "lipscope/theory/head_norms.h"
 #include "lipscope/theory/layer_heads.h"
 
@@ -22,7 +23,7 @@ struct AttentionGain {
 struct ScoreForm {
   bool rope = false;  ///< q and k are rotated by position
   std::optional<QueryKeyNorm> query_key_norm = {};
-  bool relative_bias = false;
+  std::optional<RelativeBias> relative_bias = {};
 };
 
 /// The constants of one layer's attention over balls of any radius: norms of
@@ -47,7 +48,10 @@ struct ScoreForm {
 ///
 ///   spread Q K/√k,  pull Q L_K R/√k,  diagonal L_Q K R/√k.
 ///
-/// What scores are otherwise does not enter the line in column_sums.h.
+/// What scores are otherwise does not enter the line in column_sums.h. With a
+/// relative bias `two` is relative_column_sums under a causal mask and else a +
+/// (1 + g)√m, where at most m tokens see one; of l2, under a causal mask alone,
+/// relative_l2 and relative_l2_row_sums.
 class AttentionConstants {
  public:
   /// Attention after its output projection.
@@ -80,6 +84,9 @@ class AttentionConstants {
   static Projected normed(const Matrix& weight, const Vector& gain,
                           double epsilon);
   ScoreSizes sizes(std::size_t head, double radius) const;
+  Magnitude in_two(std::size_t head, const ScoreSizes& sizes, Index n,
+                   const Mask& mask) const;
+  AttentionGain relative_l2(Index n) const;
 
   Kind kind_;
   Mask mask_;
@@ -90,6 +97,8 @@ class AttentionConstants {
   // k^{-1/2} l2_row_sums_weights; and k^{-1/2} (Σ_h ‖W_Q^h‖⁴‖W_V^h‖²)^{1/2}
   // ‖W_O‖, or l2_path_factor if smaller
   Magnitude l2_token_ = 0.0, l2_path_ = 0.0;
+  // l2_path_factor of each head of l2 with a relative bias
+  HeadBounds l2_heads_;
 };
 
 }  // namespace lipscope

@@ -20,6 +20,7 @@
 #include "lipscope/theory/norms.h"
 #include "lipscope/theory/qi23.h"
 #include "lipscope/theory/ramapuram24.h"
+#include "lipscope/theory/relative_positions.h"
 #include "lipscope/theory/row_sums.h"
 
 namespace lipscope {
@@ -30,6 +31,14 @@ InputSet inputs_of(const BoundSetting& q) {
                 : InputSet::ball(q.radius);
 }
 
+// of the chosen heads
+std::vector<Vector> scores_behind(const BoundSetting& q) {
+  std::vector<Vector> all;
+  for (const Index h : q.heads)
+    all.push_back(scores_behind(*q.relative_bias, h, q.n));
+  return all;
+}
+
 void add_dot(const LayerHeads& layer, const BoundSetting& q,
              std::vector<Bound>& out) {
   std::vector<HeadNorms> norms;
@@ -38,26 +47,43 @@ void add_dot(const LayerHeads& layer, const BoundSetting& q,
     norms.push_back(head_norms(h, {q.radius, q.norm}, q.rope));
     biased = biased || norms.back().score_bias > 0.0;
   }
-  using Factor = std::function<Magnitude(const HeadNorms&)>;
-  const auto offer = [&](const Statement& statement, const Factor& factor) {
+  using Factor = std::function<Magnitude(const HeadNorms&, std::size_t head)>;
+  const auto offer_by_head = [&](const Statement& statement,
+                                 const Factor& factor) {
     HeadBounds heads;
-    for (const HeadNorms& h : norms) {
-      const Magnitude at_one = factor(h);
+    for (std::size_t i = 0; i < norms.size(); ++i) {
+      const HeadNorms& h = norms[i];
+      const Magnitude at_one = factor(h, i);
       heads.alone.push_back(at_one * h.value);
       heads.projected.push_back(at_one * h.projected);
     }
     out.push_back(make_bound(statement, together(layer, heads), inputs_of(q)));
   };
+  const auto offer = [&](const Statement& statement,
+                         const std::function<Magnitude(const HeadNorms&)>& f) {
+    offer_by_head(statement,
+                  [&](const HeadNorms& h, std::size_t) { return f(h); });
+  };
 
-  if (!biased && !q.rope) {
+  offer(row_sums_statement,
+        [&](const HeadNorms& h) { return row_sums(h.sizes); });
+  if (!biased && !q.rope)
     offer(castin24_ball_statement, [&](const HeadNorms& h) {
       return castin24_ball(h.score, q.radius, q.n);
     });
-    if (q.mask == Mask::none)
-      offer(castin24_meanfield_statement, [&](const HeadNorms& h) {
-        return castin24_meanfield(h.score, q.radius);
-      });
+  if (q.relative_bias) {
+    const std::vector<Vector> behind = scores_behind(q);
+    if (q.mask == Mask::causal)
+      offer_by_head(relative_column_sums_statement,
+                    [&](const HeadNorms& h, std::size_t i) {
+                      return relative_column_sums(h.sizes, behind[i]);
+                    });
+    return;
   }
+  if (!biased && !q.rope && q.mask == Mask::none)
+    offer(castin24_meanfield_statement, [&](const HeadNorms& h) {
+      return castin24_meanfield(h.score, q.radius);
+    });
   if (q.mask != Mask::none && q.mask != Mask::causal) {
     // a window or padding: positions that measures do not have
     offer(column_sums_masked_statement, [&](const HeadNorms& h) {
@@ -77,12 +103,36 @@ void add_dot(const LayerHeads& layer, const BoundSetting& q,
       offer(hardy_meanfield_statement,
             [&](const HeadNorms& h) { return hardy_meanfield(h.sizes); });
   }
-  offer(row_sums_statement,
-        [&](const HeadNorms& h) { return row_sums(h.sizes); });
+}
+
+void add_relative_l2(const LayerHeads& layer, const BoundSetting& q,
+                     std::vector<Bound>& out) {
+  if (q.mask != Mask::causal) return;
+  const std::vector<Vector> behind = scores_behind(q);
+  std::vector<Magnitude> alone, projected;
+  for (HeadWeights h : layer.heads) {
+    projected.push_back(l2_path_factor(l2_path_norms({h})));
+    h.output.resize(0, 0);
+    alone.push_back(l2_path_factor(l2_path_norms({h})));
+  }
+  const auto offer = [&](const Statement& statement,
+                         Magnitude (*at_one)(const Vector&)) {
+    HeadBounds heads;
+    for (std::size_t i = 0; i < layer.heads.size(); ++i) {
+      const Magnitude factor = at_one(behind[i]);
+      heads.alone.push_back(factor * alone[i]);
+      heads.projected.push_back(factor * projected[i]);
+    }
+    out.push_back(
+        make_bound(statement, together(layer, heads), InputSet::everywhere()));
+  };
+  offer(relative_l2_token_statement, relative_l2_token);
+  offer(relative_l2_two_statement, relative_l2_two);
 }
 
 void add_l2(const LayerHeads& layer, const BoundSetting& q,
             std::vector<Bound>& out) {
+  if (q.relative_bias) return add_relative_l2(layer, q, out);
   std::vector<L2HeadNorms> norms;
   for (const HeadWeights& h : layer.heads) norms.push_back(l2_head_norms(h));
   const Index k = layer.heads[0].query.cols();
@@ -166,9 +216,14 @@ constexpr KindBounds table[] = {
     {.kind = Kind::dot,
      .over_ball = true,
      .rope = true,
+     .relative = true,
      .token = true,
      .add = add_dot},
-    {.kind = Kind::l2, .token = true, .inf = true, .add = add_l2},
+    {.kind = Kind::l2,
+     .relative = true,
+     .token = true,
+     .inf = true,
+     .add = add_l2},
     {.kind = Kind::l2_untied},
     {.kind = Kind::cosine, .add = add_cosine},
     {.kind = Kind::sigmoid, .over_ball = true, .add = add_sigmoid}};
@@ -182,6 +237,10 @@ void require_sound_setting(const AttentionWeights& weights,
   const KindBounds& kind = kind_bounds(q.kind);
   require(!q.rope || kind.rope, "bound: rope with {} attention",
           name_of(q.kind));
+  require(!q.relative_bias || !kind.add || kind.relative,
+          "bound: relative positions with {} attention", name_of(q.kind));
+  if (q.relative_bias)
+    require_addable(*q.relative_bias, weights, q.kind, q.mask);
   if (kind.over_ball)
     require(q.radius > 0.0 && std::isfinite(q.radius),
             "bound: the radius is {}, it must be above 0 and finite", q.radius);
@@ -222,6 +281,7 @@ std::vector<Bound> bounds(const AttentionWeights& weights,
   std::vector<Bound> out;
   if (!why_no_bounds(setting.kind, setting.mask).empty()) return out;
   BoundSetting exact = setting;
+  exact.heads = chosen_heads(weights, setting.heads);
   exact.mask = at_length(setting.mask, setting.n);
   kind_bounds(setting.kind)
       .add(layer_heads(weights, setting.heads, setting.project), exact, out);

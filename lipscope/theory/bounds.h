@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lipscope/attention/cosine.h"
+#include "lipscope/attention/relative_bias.h"
 #include "lipscope/attention/weights.h"
 #include "lipscope/theory/bound.h"
 #include "lipscope/theory/head_norms.h"
@@ -25,6 +26,9 @@ struct BoundSetting {
   std::optional<NormWeights> norm = {};
   bool rope = false;  ///< q and k are rotated by position
   CosineScales cosine = {};
+  /// What is added to scores by distance, by all heads of the layer. Read where
+  /// KindBounds::relative.
+  std::optional<RelativeBias> relative_bias = {};
 };
 
 /// What is proved of a kind of attention: one value for each, in bounds.cpp. A
@@ -33,9 +37,10 @@ struct KindBounds {
   Kind kind;
   /// Over a ball of given radius; otherwise over all inputs.
   bool over_ball = false;
-  bool rope = false;   ///< also where q and k are rotated by position
-  bool token = false;  ///< also in the token norm
-  bool inf = false;    ///< also in the inf-norm
+  bool rope = false;      ///< also where q and k are rotated by position
+  bool relative = false;  ///< also with a relative bias (relative_positions.h)
+  bool token = false;     ///< also in the token norm
+  bool inf = false;       ///< also in the inf-norm
   /// Adds the bounds for the setting; null: nothing is proved.
   void (*add)(const LayerHeads& layer, const BoundSetting& setting,
               std::vector<Bound>& out) = nullptr;
@@ -52,7 +57,9 @@ std::string why_no_bounds(Kind kind, const Mask& mask);
 /// unmasked forms under a mask, those over measures under a window or padding,
 /// anything for untied L2 attention and for tied L2 attention with padding
 /// (unbounded.h), dot-product or sigmoid attention over an unbounded set. A
-/// window that is as long as the sequence or longer is none.
+/// window that is as long as the sequence or longer is none. With a relative
+/// bias what relative_positions.h says; of tied L2 attention nothing but under
+/// the causal mask.
 ///
 /// Several heads: the sum over heads with V_h = W_V,h W_O,h, or
 /// ‖W_O‖(Σ_h Lip_h²)^{1/2} with V_h = W_V,h, whichever is smaller; without the

@@ -114,7 +114,8 @@ LayerParts layer_parts(const AttentionWeights& weights,
     require_normable(*norm, weights, options.kind,
                      static_cast<Index>(chosen.size()));
   if (options.relative_bias)
-    require_addable(*options.relative_bias, weights, options.kind);
+    require_addable(*options.relative_bias, weights, options.kind,
+                    options.mask);
 
   LayerParts l;
   l.heads = static_cast<Index>(chosen.size());

@@ -24,18 +24,21 @@ std::vector<Bound> attention_bounds(const LayerWeights& layer, bool project,
                                     const TokenSet& tokens) {
   const bool rope = layer.rope.has_value();
   if (layer.position_heads) return {};
-  if (layer.query_key_norm || layer.relative_bias) return {};
+  if (layer.query_key_norm) return {};
   const Kind kind = o.kind.value_or(layer.kind);
   if (rope && !kind_bounds(kind).rope) return {};
-  return bounds(attention_of(layer, kind), {.kind = kind,
-                                            .mask = o.mask.over(layer.mask),
-                                            .heads = o.heads,
-                                            .project = project,
-                                            .n = n,
-                                            .radius = tokens.radius,
-                                            .norm = tokens.norm,
-                                            .rope = rope,
-                                            .cosine = o.cosine});
+  if (layer.relative_bias && !kind_bounds(kind).relative) return {};
+  return bounds(attention_of(layer, kind),
+                {.kind = kind,
+                 .mask = o.mask.over(layer.mask),
+                 .heads = o.heads,
+                 .project = project,
+                 .n = n,
+                 .radius = tokens.radius,
+                 .norm = tokens.norm,
+                 .rope = rope,
+                 .cosine = o.cosine,
+                 .relative_bias = layer.relative_bias});
 }
 
 BlockParts parts_everywhere(const LayerWeights& layer, MapName map,

@@ -14,8 +14,8 @@ namespace lipscope {
 /// Every bound on the attention of a layer over sequences of n of these tokens
 /// (see bounds.h), after the output projection or before it. Empty where none
 /// is proved: untied L2, tied L2 with padding, rotary positions in other kinds
-/// than dot-product, q/k-norm, relative positions, and position heads (for
-/// those see theory/stack_constant.h).
+/// than dot-product, relative positions in others than that and tied L2,
+/// q/k-norm, and position heads (for those see theory/stack_constant.h).
 std::vector<Bound> attention_bounds(const LayerWeights& layer, bool project,
                                     const ModelMapOptions& options, Index n,
                                     const TokenSet& tokens);

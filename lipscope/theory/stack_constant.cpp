@@ -198,7 +198,8 @@ class Product {
     BoundSetting setting{.kind = layer.kind,
                          .mask = Mask::causal,
                          .n = stack_.context,
-                         .rope = layer.rope.has_value()};
+                         .rope = layer.rope.has_value(),
+                         .relative_bias = layer.relative_bias};
     if (!kind_bounds(layer.kind).add)
       return nothing(number, fmt::format("{} attention has no bound here",
                                          name_of(layer.kind)));
@@ -304,9 +305,8 @@ void require_known(const LayerWeights& layer) {
   const bool rotated =
       layer.rope && compares_tokens(layer) && !kind_bounds(layer.kind).rope;
   require(layer.mask == Mask::causal && kind_of(layer.kind).shares() &&
-              !rotated && !layer.query_key_norm && !layer.relative_bias &&
-              layer.mlp.gate.size() == 0 && !layer.parallel &&
-              !layer.attention_unnormed &&
+              !rotated && !layer.query_key_norm && layer.mlp.gate.size() == 0 &&
+              !layer.parallel && !layer.attention_unnormed &&
               layer.attention_output_norm.gain.size() == 0 &&
               layer.mlp_output_norm.gain.size() == 0,
           "stack_constant: the mask \"{}\" where causal is expected, {} "

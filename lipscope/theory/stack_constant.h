@@ -53,8 +53,10 @@ struct StackConstantOptions {
 ///                   norm, over all inputs where a kind has one there, else
 ///                   over what the norm layer ahead lets through, else over a
 ///                   ball; l2-untied has none. Dot-product heads may be
-///                   rotated. Of heads that W_O brings to different coordinates
-///                   the squares add up, where that is smaller
+///                   rotated, and these and l2 may have a relative bias
+///                   (theory/relative_positions.h). Of heads that W_O brings to
+///                   different coordinates the squares add up, where that is
+///                   smaller
 ///   both            (P² + A²)^{1/2} where W_O is zero in the coordinates of
 ///                   the position heads, since |y|² is then the sum of both
 ///                   squares, in each token and over all; else P + A
@@ -76,8 +78,8 @@ struct StackConstantOptions {
 /// sub-layer takes the place of carry + share L_mlp.
 ///
 /// Throws std::invalid_argument for weights of attention that do not sum to
-/// one, q/k-norm, relative positions, rotary positions of other kinds than
-/// dot-product, gated MLPs, and layers of other forms.
+/// one, q/k-norm, rotary positions of other kinds than dot-product, gated MLPs,
+/// and layers of other forms.
 StackConstant stack_constant(const Stack& stack,
                              const StackConstantOptions& options = {});
 

@@ -24,6 +24,9 @@ AttentionLayer<Real>::AttentionLayer(Layout& layout, const std::string& name,
           shape.heads);
   require(!shape.contractive || shape.project,
           "attention layer: contractive heads that stand side by side");
+  require(!shape.contractive || !shape.relative,
+          "attention layer: contractive heads with relative positions, for "
+          "which their bound does not hold");
   if (shape_.head_width == 0) shape_.head_width = d / shape.heads;
   if (shape.rotary) {
     rotary_ = Rotary{};
@@ -45,6 +48,9 @@ AttentionLayer<Real>::AttentionLayer(Layout& layout, const std::string& name,
         3 * shape.heads);
   }
   if (shape.project) output_ = layout.add_matrix(name + ".o.weight", all, d);
+  if (shape.relative)
+    distances_ = layout.add_table(name + ".distance_bias", shape.heads,
+                                  shape.context, zeros());
 }
 
 template <class Real>
@@ -71,6 +77,23 @@ HeadFeatures<Real> AttentionLayer<Real>::features(Index sequence, Index h,
 }
 
 template <class Real>
+Weighting AttentionLayer<Real>::weighting(const VectorOf<Real>& weights,
+                                          Index h, Index length) const {
+  Weighting causal{.mask = Mask::causal};
+  if (!shape_.relative) return causal;
+  require(length <= shape_.context, "attention layer: {} tokens, {} distances",
+          length, shape_.context);
+  causal.by_distance = Vector::Zero(2 * length - 1);
+  causal.by_distance.head(length) = tensor(weights, distances_)
+                                        .row(h)
+                                        .head(length)
+                                        .reverse()
+                                        .transpose()
+                                        .template cast<double>();
+  return causal;
+}
+
+template <class Real>
 const MatrixOf<Real>& AttentionLayer<Real>::forward(
     const VectorOf<Real>& weights, const MatrixOf<Real>& x, const Pass& pass) {
   const Index n = x.rows(), k = head_width();
@@ -80,10 +103,10 @@ const MatrixOf<Real>& AttentionLayer<Real>::forward(
 
   mixed_.resize(n, all_heads());
   heads_.resize(pass.sequences * shape_.heads);
-  const Weighting causal{.mask = Mask::causal};
   parallel_for(pass.sequences * shape_.heads, pass.threads, [&](Index i) {
     const Index sequence = i / shape_.heads, h = i % shape_.heads;
-    heads_[i].emplace(features(sequence, h, pass.length), causal,
+    heads_[i].emplace(features(sequence, h, pass.length),
+                      weighting(weights, h, pass.length),
                       TiledHead<Real>::Keep::weights);
     mixed_.block(sequence * pass.length, h * k, pass.length, k) =
         heads_[i]->value();
@@ -119,6 +142,7 @@ const MatrixOf<Real>& AttentionLayer<Real>::backward(
 
   // mixed_h = P_h v_h, head by head back to the projections
   gprojected_.resize(n, in_.cols);
+  if (shape_.relative) gdistances_.resize(heads_.size());
   parallel_for(pass.sequences * shape_.heads, pass.threads, [&](Index i) {
     const Index row = i / shape_.heads * pass.length, h = i % shape_.heads;
     const auto place = [&](Index which) {
@@ -126,11 +150,16 @@ const MatrixOf<Real>& AttentionLayer<Real>::backward(
     };
     const ConstView<Real> gz = view(std::as_const(gmixed_), place(0));
     const TiledHead<Real>& head = *heads_[i];
+    const auto cotangent = [&](HeadViews<Real> g) {
+      if (shape_.relative)
+        head.cotangent(gz, std::move(g), gdistances_[i]);
+      else
+        head.cotangent(gz, std::move(g));
+    };
     const KindFeatures<Real>& how = kind().template features<Real>();
     if (!how.make && !rotary_) {  // they are the projections
       View<Real> gq = view(gprojected_, place(0));
-      head.cotangent(
-          gz, {gq, view(gprojected_, place(1)), view(gprojected_, place(2))});
+      cotangent({gq, view(gprojected_, place(1)), view(gprojected_, place(2))});
       if (kind().query_over_root) gq /= std::sqrt(static_cast<Real>(k));
       return;
     }
@@ -138,7 +167,7 @@ const MatrixOf<Real>& AttentionLayer<Real>::backward(
     HeadFeatures<Real> g{MatrixOf<Real>(pass.length, at.q.cols()),
                          MatrixOf<Real>(pass.length, at.k.cols()),
                          MatrixOf<Real>(pass.length, at.v.cols())};
-    head.cotangent(gz, view(g));
+    cotangent(view(g));
     HeadFeatures<Real> raw =
         how.make ? how.cotangent({}, at, g, {}) : std::move(g);
     if (kind().query_over_root) raw.q /= std::sqrt(static_cast<Real>(k));
@@ -151,6 +180,15 @@ const MatrixOf<Real>& AttentionLayer<Real>::backward(
       view(gprojected_, place(2)) = raw.v;
     }
   });
+
+  // b_h,t is added to all scores of the distance t, in every sequence
+  if (shape_.relative) {
+    Matrix sums = Matrix::Zero(shape_.heads, shape_.context);
+    for (Index i = 0; i < pass.sequences * shape_.heads; ++i)
+      sums.row(i % shape_.heads).head(pass.length) +=
+          gdistances_[i].head(pass.length).reverse().transpose();
+    tensor(gradients, distances_) = sums.template cast<Real>();
+  }
 
   // projected = x W:  gx = gprojected Wᵀ,  gW = xᵀ gprojected
   gx_.resize(n, shape_.width);
@@ -248,6 +286,15 @@ AttentionWeights AttentionLayer<Real>::exported(
     w.output =
         tensor(weights, output_).template cast<double>() / divisor(weights);
   return w;
+}
+
+template <class Real>
+std::optional<RelativeBias> AttentionLayer<Real>::exported_relative_bias(
+    const VectorOf<Real>& weights) const {
+  if (!shape_.relative) return std::nullopt;
+  return RelativeBias{
+      .table = tensor(weights, distances_).transpose().template cast<double>(),
+      .looks_back = true};
 }
 
 template class AttentionLayer<float>;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lipscope/attention/kinds.h"
+#include "lipscope/attention/relative_bias.h"
 #include "lipscope/attention/rope.h"
 #include "lipscope/attention/tiled_head.h"
 #include "lipscope/model/contraction.h"
@@ -18,11 +19,13 @@ struct AttentionShape {
   bool contractive = false;  ///< l2 only: divided by its Lip_inf bound,
   double contraction = 1.0;  ///< and multiplied with this
   Index width = 0, heads = 1;
-  Index head_width = 0;  ///< 0: the heads share the width
-  bool project = true;   ///< through W_O; else the heads stand side by side
-  bool rotary = false;   ///< dot only: queries and keys are rotated
-  Index context = 1;     ///< the n of that bound
-  Index layers = 1;      ///< of the model, see tied_value
+  Index head_width = 0;   ///< 0: the heads share the width
+  bool project = true;    ///< through W_O; else the heads stand side by side
+  bool rotary = false;    ///< dot only: queries and keys are rotated
+  bool relative = false;  ///< a learnt number for each distance is added to
+                          ///< scores, of each head
+  Index context = 1;      ///< the n of that bound, and how many distances
+  Index layers = 1;       ///< of the model, see tied_value
 };
 
 /// Causal multi-head attention without biases, on the heads of attention/:
@@ -33,6 +36,8 @@ struct AttentionShape {
 ///                   (side by side: M_h in place of U_h)
 ///   contractive     the same with cU/c(W) in place of U, c the contraction
 ///                   and c(W) as in model/contraction.h
+///
+/// P_h is the softmax of scores s_ij, or with `relative` of s_ij + b_h,i−j.
 ///
 /// It can learn every kind whose weights are a softmax and whose derivatives do
 /// not read the projections (attention/kinds.h).
@@ -57,6 +62,9 @@ class AttentionLayer {
 
   /// The same layer as attention/ reads it; what it is divided by is in W_O.
   AttentionWeights exported(const VectorOf<Real>& weights) const;
+  /// What is added to scores by distance, if it is learnt.
+  std::optional<RelativeBias> exported_relative_bias(
+      const VectorOf<Real>& weights) const;
   /// What the output is divided by, c(W)/c; 1 unless it is contractive.
   double divisor(const VectorOf<Real>& weights) const;
 
@@ -69,14 +77,17 @@ class AttentionLayer {
   Index all_heads() const { return shape_.heads * shape_.head_width; }
   ConstL2Views<Real> l2_views(const VectorOf<Real>& weights) const;
   HeadFeatures<Real> features(Index sequence, Index h, Index length) const;
+  Weighting weighting(const VectorOf<Real>& weights, Index h,
+                      Index length) const;
   void make_effective_output(const VectorOf<Real>& weights);
   void effective_output_backward(const VectorOf<Real>& weights,
                                  VectorOf<Real>& gradients);
 
   AttentionShape shape_;
-  Slot in_;      // W_qkv [d×3Hk], or W_Q [d×Hk]
-  Slot value_;   // W_V [d×Hk], if tied
-  Slot output_;  // W_O [Hk×d], if there is one
+  Slot in_;         // W_qkv [d×3Hk], or W_Q [d×Hk]
+  Slot value_;      // W_V [d×Hk], if tied
+  Slot output_;     // W_O [Hk×d], if there is one
+  Slot distances_;  // b [H×T], if it is learnt
   std::optional<Rotary> rotary_;
 
   const MatrixOf<Real>* x_ = nullptr;
@@ -87,6 +98,7 @@ class AttentionLayer {
   MatrixOf<Real> inner_, effective_, geffective_;  // M, U (over c), their gU
   double divisor_ = 1.0;
   MatrixOf<Real> gmixed_, gprojected_, gx_;
+  std::vector<Vector> gdistances_;  // of each head of each sequence
 };
 
 }  // namespace lipscope

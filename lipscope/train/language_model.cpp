@@ -20,6 +20,7 @@ TransformerBlockShape block_shape(const LanguageModelConfig& c) {
                                .width = c.width,
                                .heads = c.heads - c.position_heads,
                                .rotary = c.positions == Positions::rotary,
+                               .relative = c.positions == Positions::relative,
                                .context = c.context,
                                .layers = c.layers},
                  .position_heads = c.position_heads,

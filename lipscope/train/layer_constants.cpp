@@ -20,12 +20,15 @@ std::optional<Bound> bound_above(const MixingLayer<float>& layer,
   std::optional<Bound> best;
   if (layer.attention() != nullptr) {
     const AttentionShape& shape = layer.attention()->shape();
-    best = best_bound(bounds(layer.exported(weights), {.kind = shape.kind,
-                                                       .mask = Mask::causal,
-                                                       .n = n,
-                                                       .radius = radius,
-                                                       .rope = shape.rotary}),
-                      Norm::two);
+    best = best_bound(
+        bounds(layer.exported(weights),
+               {.kind = shape.kind,
+                .mask = Mask::causal,
+                .n = n,
+                .radius = radius,
+                .rope = shape.rotary,
+                .relative_bias = layer.exported_relative_bias(weights)}),
+        Norm::two);
     if (!best) return best;
   }
   const auto heads = layer.exported_position_heads(weights);

@@ -135,6 +135,13 @@ std::optional<PositionHeads> MixingLayer<Real>::exported_position_heads(
                        .width = shape_.attention.width};
 }
 
+template <class Real>
+std::optional<RelativeBias> MixingLayer<Real>::exported_relative_bias(
+    const VectorOf<Real>& weights) const {
+  return attention_ ? attention_->exported_relative_bias(weights)
+                    : std::nullopt;
+}
+
 template class MixingLayer<float>;
 template class MixingLayer<double>;
 

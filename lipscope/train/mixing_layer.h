@@ -44,6 +44,8 @@ class MixingLayer {
   AttentionWeights exported(const VectorOf<Real>& weights) const;
   std::optional<PositionHeads> exported_position_heads(
       const VectorOf<Real>& weights) const;
+  std::optional<RelativeBias> exported_relative_bias(
+      const VectorOf<Real>& weights) const;
 
   const AttentionLayer<Real>* attention() const {
     return attention_ ? &*attention_ : nullptr;

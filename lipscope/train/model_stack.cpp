@@ -60,6 +60,7 @@ Stack stack_of(const LanguageModel<Real>& model,
         .mask = Mask::causal,
         .kind = mixing->shape().attention.kind};
     if (c.positions == Positions::rotary) layer.rope = Rotary{};
+    layer.relative_bias = mixing->exported_relative_bias(weights);
     if (c.contraction) {
       const MlpWeights& mlp = layer.mlp;
       layer.mlp.down *=

@@ -76,9 +76,11 @@ void muon_step(const Layout& layout, VectorOf<float>& weights,
     if (o.nesterov) direction = clip * g + beta * m;
     const MatrixOf<float> x =
         orthogonalised(direction, o.steps, {threads, o.products});
-    const auto length =
-        static_cast<float>(step.rate * scale_of(o.scale, w.rows(), w.cols()));
-    w = keep * w - length * x;
+    double length = step.rate * scale_of(o.scale, w.rows(), w.cols());
+    if (step.by_size && step.by_size(*at.tensor))
+      length *= std::sqrt(w.cast<double>().squaredNorm() /
+                          static_cast<double>(std::min(w.rows(), w.cols())));
+    w = keep * w - static_cast<float>(length) * x;
   };
   for_matrices(
       matrix_blocks(

@@ -9,7 +9,7 @@
 ///
 ///   m ← βm + g,   d = g + βm (Nesterov) or m,   X = d/‖d‖_F,
 ///   five times  X ← aX + bAX + cA²X,  A = XXᵀ,
-///   W ← (1 − rate λ)W − rate·scale·X
+///   W ← (1 − rate λ)W − rate·scale·X  (by size: times ‖W‖_F/√rank as well)
 ///
 /// with (a, b, c) = (3.4445, −4.7750, 2.0315): small singular values grow by a
 /// in each of the five, and all that are not tiny end between 0.7 and 1.2. A
@@ -27,6 +27,9 @@ void require_valid(const MuonOptions& options, const Layout& layout);
 struct MuonStep {
   double rate = 0.0;   ///< of this step
   double scale = 1.0;  ///< of gradients, as clipping says
+  /// Tensors whose matrices move by steps in parts of their own size, the root
+  /// mean square of their singular values: they are kept at norms far from 1.
+  TensorChoice by_size = {};
 };
 
 /// A step of all tensors that Muon moves; the others stay. `momentum` is a

@@ -83,8 +83,11 @@ StepReport Trainer::step(TrainingState& state, const Batch& batch) {
     const MuonOptions& muon = options_.muon;
     // the same course as Adam's rate
     const double rate = muon.rate * (report.rate / options_.schedule.rate);
+    MuonStep step{.rate = rate, .scale = scale};
+    if (options_.limits.rule != SingularValues::free)
+      step.by_size = of_comparing_heads;
     muon_step(model_.layout(), state.weights, gradients_, state.moments.first,
-              {.rate = rate, .scale = scale}, muon);
+              step, muon);
     by_adamw = [&](const Layout::Tensor& t) { return !moved_by_muon(t, muon); };
   }
   adamw_step(model_.layout(), state.weights, gradients_, state.moments,

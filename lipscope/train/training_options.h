@@ -81,8 +81,8 @@ struct WeightLimits {
   std::optional<double> longest_token = {};
   /// How singular values of all matrices are kept; see keep_within.
   SingularValues rule = SingularValues::free;
-  /// ‖W_Q‖‖W_K‖R²/√k of a head that compares, under a rule: about how far its
-  /// scores can differ from 0.
+  /// ‖W_QW_Kᵀ‖R²/√k of a head that compares, under a rule: about how far its
+  /// scores can differ from 0. With rotary positions ‖W_Q‖‖W_K‖R²/√k.
   double scores = 1.0;
 };
 

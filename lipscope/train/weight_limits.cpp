@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lipscope/attention/kinds.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/parallel.h"
+#include "lipscope/theory/attention_constants.h"
 #include "lipscope/theory/norms.h"
 #include "lipscope/theory/stack_constant.h"
 #include "lipscope/train/model_stack.h"
@@ -53,45 +55,110 @@ std::vector<double> radii(const LanguageModel<float>& model,
   return found;
 }
 
-// The norm that a matrix is kept at. A layer then has 1 where it has no heads
-// that compare. Queries and keys share what their scores may be:
-// ‖W_Q‖‖W_K‖R²/√k.
+// The norm that a matrix is kept at, other than those of heads that compare.
 double limit_of(const Layout::Tensor& t, const LanguageModelConfig& c) {
   return ends_with(t.name, "mlp.down.weight")
              ? 1.0 / activation_slope(c.activation)
              : 1.0;
 }
 
+// The matrices of a head that compares; a tied one has its queries for keys.
+struct ComparingHead {
+  View<float> query, key, value;
+};
+
+ComparingHead comparing_head(const LanguageModel<float>& model,
+                             VectorOf<float>& weights, Index layer, Index h) {
+  const AttentionShape& shape =
+      model.mixing()[static_cast<std::size_t>(layer)]->attention()->shape();
+  const Index k = shape.head_width, all = shape.heads * k;
+  const auto columns = [&](const char* name, Index first) {
+    const Slot s =
+        model.layout().slot(fmt::format("h.{}.attn.{}.weight", layer, name));
+    return View<float>(weights.data() + s.offset + first + h * k, s.rows, k,
+                       Eigen::OuterStride<>(s.cols));
+  };
+  if (kind_of(shape.kind).tied)
+    return {columns("q", 0), columns("q", 0), columns("v", 0)};
+  return {columns("qkv", 0), columns("qkv", all), columns("qkv", 2 * all)};
+}
+
+// How far scores can be from 0, or half of how far apart: ‖W_QW_Kᵀ‖R²/√k, where
+// q and k are rotated ‖W_Q‖‖W_K‖R²/√k.
+double score_size(const ComparingHead& head, bool rotary, double radius) {
+  const Matrix q = head.query.cast<double>(), k = head.key.cast<double>();
+  const double product = rotary ? weight_norm_above(q) * weight_norm_above(k)
+                                : product_norm_above(q, k);
+  return product * radius * radius / std::sqrt(static_cast<double>(q.cols()));
+}
+
+// What a head makes of a change, for each unit of ‖W_V‖; 1 where nothing is
+// proved. Not proved either, as the radius is not: it guides the values.
+double cost_of(const ComparingHead& head, const AttentionShape& shape,
+               const std::optional<RelativeBias>& bias, double radius,
+               Norm norm) {
+  AttentionWeights one{.query = head.query.cast<double>(),
+                       .value = head.value.cast<double>()};
+  if (!kind_of(shape.kind).tied) one.key = head.key.cast<double>();
+  const double value = weight_norm_above(one.value);
+  const std::optional<AttentionGain> gain =
+      AttentionConstants(one, shape.kind, Mask::causal,
+                         {.rope = shape.rotary, .relative_bias = bias})
+          .over(shape.context, radius);
+  if (!gain || value == 0.0) return 1.0;
+  return (norm == Norm::token ? gain->token : gain->two).value() / value;
+}
+
+// Queries and keys share what their scores may be. Values are kept at one over
+// what the head costs: its constant is then about 1, as that of a position head
+// is, and the shares of the heads are what each has of the layer's constant.
+void limit_comparing_heads(const WeightLimits& limits,
+                           const LanguageModel<float>& model,
+                           VectorOf<float>& weights, SingularValues rule,
+                           int threads) {
+  std::vector<double> longest;
+  if (limits.longest_token)
+    longest = radii(model, weights, *limits.longest_token);
+  const Index layers = model.config().layers;
+  const AttentionShape& shape = model.mixing()[0]->attention()->shape();
+  const bool tied = kind_of(shape.kind).tied;
+  parallel_for(layers * shape.heads, threads, [&](Index i) {
+    const Index layer = i / shape.heads, h = i % shape.heads;
+    ComparingHead head = comparing_head(model, weights, layer, h);
+    double radius = 1.0;
+    if (longest.empty()) {
+      limit_singular_values(head.query, {rule, 1.0, 1});
+      if (!tied) limit_singular_values(head.key, {rule, 1.0, 1});
+    } else {
+      radius = longest[static_cast<std::size_t>(layer)];
+      const double size = score_size(head, shape.rotary, radius);
+      if (size > limits.scores) {
+        const auto factor = static_cast<float>(std::sqrt(limits.scores / size) *
+                                               (1.0 - room_for_rounding));
+        head.query *= factor;
+        if (!tied) head.key *= factor;
+      }
+    }
+    std::optional<RelativeBias> bias =
+        model.mixing()[static_cast<std::size_t>(layer)]->exported_relative_bias(
+            weights);
+    if (bias) bias->table = bias->table.col(h).eval();
+    const double cost = cost_of(head, shape, bias, radius, limits.norm);
+    limit_singular_values(head.value, {rule, 1.0 / cost, 1});
+  });
+}
+
 void limit_matrices(const WeightLimits& limits,
                     const LanguageModel<float>& model, VectorOf<float>& weights,
                     SingularValues rule, int threads) {
   const LanguageModelConfig& c = model.config();
-  std::vector<double> longest;
-  if (compares(c.mixer) && limits.longest_token)
-    longest = radii(model, weights, *limits.longest_token);
-  Index layer = 0;
-  for (const Layout::Tensor& t : model.layout().tensors()) {
-    if (!t.matrix || t.name == head_name) continue;
-    const bool joined = ends_with(t.name, "attn.qkv.weight");
-    if (!joined) {
+  for (const Layout::Tensor& t : model.layout().tensors())
+    if (t.matrix && t.name != head_name && !of_comparing_heads(t))
       limit_singular_values(model.layout(), weights,
                             {rule, limit_of(t, c), threads},
                             [&](const Layout::Tensor& o) { return &o == &t; });
-      continue;
-    }
-    // q, k and v of every head
-    const double k = static_cast<double>(t.slot.cols / t.blocks);
-    const double scores = longest.empty()
-                              ? 1.0
-                              : std::sqrt(limits.scores * std::sqrt(k)) /
-                                    longest[static_cast<std::size_t>(layer)];
-    ++layer;
-    parallel_for(t.blocks, threads, [&](Index b) {
-      limit_singular_values(block(weights, t, b),
-                            {b < t.blocks / 3 * 2 ? SingularValues::cap : rule,
-                             b < t.blocks / 3 * 2 ? scores : 1.0, 1});
-    });
-  }
+  if (compares(c.mixer))
+    limit_comparing_heads(limits, model, weights, rule, threads);
 }
 
 // What the layers leave of the constant is the head's; that it is not more is
@@ -133,6 +200,13 @@ void cap_matrices(const LanguageModel<float>& model, VectorOf<float>& weights,
 
 }  // namespace
 
+bool of_comparing_heads(const Layout::Tensor& t) {
+  for (const char* end :
+       {".attn.qkv.weight", ".attn.q.weight", ".attn.v.weight"})
+    if (ends_with(t.name, end)) return true;
+  return false;
+}
+
 std::string objection(const WeightLimits& limits,
                       const LanguageModelConfig& c) {
   const bool ruled = limits.rule != SingularValues::free;
@@ -146,7 +220,7 @@ std::string objection(const WeightLimits& limits,
   if (limits.longest_token && c.mixer != Mixer::lstm &&
       c.positions == Positions::table)
     return "the length of tokens is limited where they are characters alone; "
-           "take positions rotary or none";
+           "take positions rotary, relative or none";
   if (ruled && c.mixer == Mixer::lstm)
     return "rules for singular values are those of transformers; take another "
            "model than lstm";

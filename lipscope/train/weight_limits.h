@@ -25,11 +25,16 @@ std::string objection(const WeightLimits& limits,
 void begin_within(const WeightLimits& limits, const LanguageModel<float>& model,
                   VectorOf<float>& weights, int threads = 0);
 
+/// Whether it has queries, keys or values of heads that compare.
+bool of_comparing_heads(const Layout::Tensor& tensor);
+
 /// Weights after a step, brought back. With a rule for singular values every
-/// matrix is kept at the norm 1 (W_down at 1 over the activation's slope,
-/// queries and keys at what the limit of scores gives them), and the head at
-/// what the layers leave of the constant. Without one the constant is shared
-/// among all matrices (train/shared_constant.h).
+/// matrix is kept at the norm 1 (W_down at 1 over the activation's slope), and
+/// the head at what the layers leave of the constant. Queries and keys of heads
+/// that compare are kept at what the limit of scores gives them, where tokens
+/// are limited, and their values at 1 over the constant that the head then has.
+/// Without one the constant is shared among all matrices
+/// (train/shared_constant.h).
 void keep_within(const WeightLimits& limits, const LanguageModel<float>& model,
                  VectorOf<float>& weights, int threads = 0);
 

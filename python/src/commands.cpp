@@ -199,7 +199,8 @@ void read_request(const Options& o, audit::TrainRequest& r) {
   o.read("position_heads", r.model.position_heads);
   o.read("heads_apart", r.model.heads_apart);
   read_word(o, "positions",
-            {Positions::table, Positions::rotary, Positions::none},
+            {Positions::table, Positions::rotary, Positions::relative,
+             Positions::none},
             r.model.positions);
   read_word(o, "residual", {Join::add, Join::convex, Join::none}, r.model.join);
   o.read("residual_share", r.model.join_share);

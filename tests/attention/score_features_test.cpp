@@ -50,8 +50,10 @@ std::vector<Case> cases() {
                            .key_gain = flatten(gaussian(1, 6, rng.split(1))),
                            .epsilon = 0.1};
         if (bias)
-          o.relative_bias = RelativeBias{.table = gaussian(8, 4, rng.split(2)),
-                                         .furthest = 6};
+          o.relative_bias = RelativeBias{
+              .table = gaussian(8, 4, rng.split(2)),
+              .furthest = 6,
+              .looks_back = mask == Mask::causal && features % 3 == 0};
         if (rope == 1) o.rope = Rotary{.theta = 20.0, .width = 4};
         if (rope == 2)
           o.rope = Rotary{.theta = 20.0, .factor = 3.0, .slow = slow};
@@ -155,6 +157,15 @@ TEST(RelativeBias, HasHuggingFacesBuckets) {
     EXPECT_EQ(relative_bucket(bias, -d), bucket) << d;
     EXPECT_EQ(relative_bucket(bias, d), d == 0 ? 0 : 16 + bucket) << d;
   }
+}
+
+TEST(RelativeBias, OfTokensBehindHasANumberForEachDistance) {
+  const RelativeBias bias{
+      .table = (Matrix(3, 2) << 1, 2, 3, 4, 5, 6).finished(),
+      .looks_back = true};
+  EXPECT_EQ(scores_behind(bias, 1, 5), Vector({{2, 4, 6, 6, 6}}));
+  EXPECT_EQ(relative_scores(bias, 0, 3), Vector({{5, 3, 1, 0, 0}}));
+  EXPECT_THROW(relative_bucket(bias, 1), std::invalid_argument);
 }
 
 TEST(Rotary, HasTheSpeedsOfItsType) {

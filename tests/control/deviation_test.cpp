@@ -261,11 +261,11 @@ TEST(Deviation, ListsItsParts) {
 
 TEST(Deviation, NamesThePartOfWhichNothingIsProved) {
   Stack stack = some_stack(Kind::dot, NormPlace::pre, 1);
-  stack.layers[1].relative_bias = RelativeBias{.table = gaussian(4, 2, Rng(1))};
+  stack.layers[1].kind = Kind::sigmoid;
   const Deviation deviation(stack);
   EXPECT_EQ(deviation.unbounded(),
-            "layer 1, attention: nothing is proved of relative positions in "
-            "the scores");
+            "layer 1, attention: nothing is proved of sigmoid attention token "
+            "by token");
   const StatesAlong states = deviation.at(gaussian(5, 4, Rng(2)));
   EXPECT_FALSE(deviation.gain(states, 5, 1e-9));
 }

@@ -165,6 +165,35 @@ TEST(PromisedStack, OfL2HeadsHoldsEverywhereInTheTokenNorm) {
   EXPECT_EQ(c.scope, InputSet::everywhere());
 }
 
+TEST(PromisedStack, OfRelativePositionsIsTheFormulaWorkedByHand) {
+  // in the token norm a number by distance changes nothing
+  Stack s{.layers = {mixed_layer()}, .context = 3};
+  s.layers[0].relative_bias = RelativeBias{
+      .table = (Matrix(3, 1) << 5, -3, 40).finished(), .looks_back = true};
+  expect_value(constant(s, Norm::token, 1.0).hidden,
+               0.75 + 0.25 * std::sqrt(13.77));
+  // in the 2-norm all may look at the first token: S = 1 + … + 1, but for what
+  // e^{−45} and e^{−8} leave; a + (1 + a)√S
+  const double third =
+      1 / (1 + std::exp(-2.0) * (std::exp(-35.) + std::exp(-43.)));
+  const double second = 1 / (1 + std::exp(-2.0) * std::exp(8.));
+  const double two = 1.2 * (1 + 2 * std::sqrt(1 + second + third));
+  // castin24_ball is √3(4n + 1 + n)^½, more than this
+  expect_value(constant(s, Norm::two, 1.0).hidden,
+               0.75 + 0.25 * std::sqrt(0.81 + two * two));
+  EXPECT_EQ(constant(s, Norm::two, 1.0).parts[1].bound, "relative_column_sums");
+  // L2, two tokens, masses of e² to 1: p = 1, ‖W_Q‖‖W_QᵀW_VW_O‖ = ½·½·1.2
+  s.layers[0].kind = Kind::l2;
+  s.layers[0].attention.key.resize(0, 0);
+  s.layers[0].attention.value << 1.5, 0;
+  s.layers[0].relative_bias->table = (Matrix(2, 1) << -1, 1).finished();
+  s.context = 2;
+  const StackConstant c = constant(s, Norm::token);
+  expect_value(c.hidden, 0.75 + 0.25 * std::sqrt(0.81 + 25 * 0.09));
+  EXPECT_EQ(c.parts[1].bound, "relative_l2_row_sums");
+  EXPECT_EQ(c.scope, InputSet::everywhere());
+}
+
 TEST(PromisedStack, RefusesWhatItIsNotProvedFor) {
   const auto refused = [](auto spoil) {
     Stack s{.layers = {mixed_layer()}, .context = 2};
@@ -316,16 +345,21 @@ TEST(PromisedStack, OfRotaryHeadsWithoutTheKeyBiasIsExceeded) {
 struct Form {
   const char* name;
   Kind kind;
-  bool position, compares, rotary;
+  bool position, compares, rotary, relative = false;
 };
 
-constexpr Form forms[] = {{"position", Kind::dot, true, false, false},
-                          {"dot beside them", Kind::dot, true, true, false},
-                          {"dot", Kind::dot, false, true, false},
-                          {"rotary beside them", Kind::dot, true, true, true},
-                          {"rotary", Kind::dot, false, true, true},
-                          {"l2 beside them", Kind::l2, true, true, false},
-                          {"l2", Kind::l2, false, true, false}};
+constexpr Form forms[] = {
+    {"position", Kind::dot, true, false, false},
+    {"dot beside them", Kind::dot, true, true, false},
+    {"dot", Kind::dot, false, true, false},
+    {"rotary beside them", Kind::dot, true, true, true},
+    {"rotary", Kind::dot, false, true, true},
+    {"l2 beside them", Kind::l2, true, true, false},
+    {"l2", Kind::l2, false, true, false},
+    {"relative dot beside them", Kind::dot, true, true, false, true},
+    {"relative dot", Kind::dot, false, true, false, true},
+    {"relative l2 beside them", Kind::l2, true, true, false, true},
+    {"relative l2", Kind::l2, false, true, false, true}};
 
 // d = 4; a position head and a head that compares, apart, or two of one sort
 Stack random_stack(const Form& form, std::uint64_t seed) {
@@ -357,6 +391,10 @@ Stack random_stack(const Form& form, std::uint64_t seed) {
       w.attention.output = Matrix::Zero(q, d);
       for (Index i = 0; i < q; ++i)
         w.attention.output(i, p * k + i) = i < k ? 0.6 : 0.8;
+      if (form.relative)
+        w.relative_bias = RelativeBias{.table = std::exp(r.split(14).normal()) *
+                                                gaussian(3, 2 - p, r.split(13)),
+                                       .looks_back = true};
       if (form.rotary) {
         w.rope = Rotary{};
         w.attention.key_bias = gaussian(q, 1, r.split(7));

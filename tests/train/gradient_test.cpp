@@ -93,6 +93,22 @@ TEST(Gradients, AreThoseOfHeadsThatStandApart) {
   expect_gradients(little_apart(Mixer::dot, Join::convex), 0.3);
 }
 
+LanguageModelConfig relative(LanguageModelConfig config) {
+  config.positions = Positions::relative;
+  return config;
+}
+
+TEST(Gradients, AreThoseOfRelativePositions) {
+  for (const Mixer mixer : {Mixer::dot, Mixer::l2, Mixer::l2_untied}) {
+    expect_gradients(relative(little(mixer, NormPlace::pre)));
+    expect_gradients(relative(little_apart(mixer, Join::convex)));
+    // longer than what a sequence has, and in tiles
+    LanguageModelConfig longer = relative(little(mixer, NormPlace::none));
+    longer.context = 9;
+    expect_gradients(longer);
+  }
+}
+
 TEST(Dropout, ZeroesItsShareAndKeepsTheMean) {
   MatrixOf<double> x = MatrixOf<double>::Ones(700, 100);
   dropout(x, 0, {.dropout = 0.25, .noise = Rng(1)});
@@ -111,24 +127,36 @@ TEST(CrossEntropy, OfEqualLogitsIsTheLogarithmOfTheirNumber) {
 // the layer that learns is the map that is measured
 TEST(AttentionLayer, IsTheMapOfItsWeights) {
   for (const Mixer mixer :
-       {Mixer::dot, Mixer::l2, Mixer::l2_untied, Mixer::contractive_l2}) {
-    LanguageModel<double> model(little(mixer, NormPlace::none));
-    const Vector weights = weights_of(model);
-    Layout layout;
-    AttentionLayer<double> layer(layout, "a",
-                                 model.mixing()[1]->attention()->shape());
-    const Vector own = 0.5 * random_direction(layout.size(), Rng(6)) *
-                       std::sqrt(static_cast<double>(layout.size()));
-    const Matrix x = gaussian(10, 6, Rng(7));
-    const Matrix y = layer.forward(own, x, {.sequences = 2, .length = 5});
+       {Mixer::dot, Mixer::l2, Mixer::l2_untied, Mixer::contractive_l2})
+    for (const bool distances : {false, true}) {
+      if (distances && mixer == Mixer::contractive_l2) continue;
+      LanguageModelConfig config = little(mixer, NormPlace::none);
+      if (distances) config = relative(config);
+      LanguageModel<double> model(config);
+      Layout layout;
+      AttentionLayer<double> layer(layout, "a",
+                                   model.mixing()[1]->attention()->shape());
+      const Vector own = 0.5 * random_direction(layout.size(), Rng(6)) *
+                         std::sqrt(static_cast<double>(layout.size()));
+      const Matrix x = gaussian(10, 6, Rng(7));
+      const Matrix y = layer.forward(own, x, {.sequences = 2, .length = 5});
 
-    const MultiHeadAttention<double> map(
-        layer.exported(own),
-        {.kind = layer.shape().kind, .mask = Mask::causal, .sequences = 2});
-    const Matrix expected = map(x);
-    EXPECT_LT((y - expected).norm(), 1e-13 * expected.norm()) << name_of(mixer);
-    EXPECT_GT(expected.norm(), 1e-3);
-  }
+      AttentionOptions how{.kind = layer.shape().kind,
+                           .mask = Mask::causal,
+                           .sequences = 2,
+                           .relative_bias = layer.exported_relative_bias(own)};
+      const Matrix expected =
+          MultiHeadAttention<double>(layer.exported(own), how)(x);
+      EXPECT_LT((y - expected).norm(), 1e-13 * expected.norm())
+          << name_of(mixer);
+      EXPECT_GT(expected.norm(), 1e-3);
+      EXPECT_EQ(how.relative_bias.has_value(), distances);
+      if (!distances) continue;
+      how.relative_bias.reset();
+      const Matrix without =
+          MultiHeadAttention<double>(layer.exported(own), how)(x);
+      EXPECT_GT((y - without).norm(), 1e-3 * expected.norm());
+    }
 }
 
 // what mixes is the sum of the two maps that it is exported as

@@ -87,7 +87,7 @@ TrainingState sines(Trainer& trainer) {
 TEST(TenSteps, AreThoseOfPyTorch) {
   std::ifstream file(LIPSCOPE_SOURCE "/tests/train/golden/ten_steps.json");
   const json golden = json::parse(file);
-  EXPECT_EQ(golden["cases"].size(), 37u);
+  EXPECT_EQ(golden["cases"].size(), 42u);
   for (const json& c : golden["cases"]) {
     const TrainingOptions options = options_of(c["training"]);
     Trainer trainer(config_of(c["model"]), options);

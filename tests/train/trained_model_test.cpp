@@ -49,12 +49,17 @@ std::vector<LanguageModelConfig> every_model() {
          {NormPlace::post, NormPlace::pre, NormPlace::none})
       all.push_back(little(mixer, norm));
   all.push_back(little_invertible());
+  for (const Mixer mixer : {Mixer::dot, Mixer::l2, Mixer::l2_untied}) {
+    all.push_back(little(mixer, NormPlace::post));
+    all.back().positions = Positions::relative;
+  }
   return all;
 }
 
 std::string name(const LanguageModelConfig& c) {
   return name_of(c.mixer) + " " + name_of(c.norm) +
-         (c.contraction ? " invertible" : "");
+         (c.contraction ? " invertible" : "") +
+         (c.positions == Positions::relative ? " relative" : "");
 }
 
 TEST(TrainedModel, RunsAsItLearnt) {

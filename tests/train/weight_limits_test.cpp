@@ -195,11 +195,25 @@ TEST(WeightLimits, KeepEveryMatrixAtItsNormAndGiveTheHeadTheRest) {
       EXPECT_NEAR(kept->certified_rms(), kept->certified * std::sqrt(6.0 / 5.0),
                   1e-12);
       for (const Layout::Tensor& t : model.layout().tensors()) {
-        if (!t.matrix || t.name == "lm_head.weight") continue;
+        if (!t.matrix || t.name == "lm_head.weight" || of_comparing_heads(t))
+          continue;
         for (Index b = 0; b < t.blocks; ++b)
           EXPECT_LE(weight_norm_above(block(weights, t, b).cast<double>()),
                     1.0 + 1e-4)
               << t.name;
+      }
+      // heads that compare cost no more than their shares: all heads of a layer
+      // together have about 1
+      std::vector<double> squares(2, 0.0);
+      for (const StackPart& part :
+           stack_constant(stack_of(model, weights),
+                          {.norm = Norm::token, .radius = 2.0})
+               .parts)
+        if (part.part == "attention" || part.part == "position_heads")
+          squares[part.layer] += std::pow(part.value.value(), 2);
+      for (const double square : squares) {
+        EXPECT_LE(square, 1.01) << name_of(mixer);
+        EXPECT_GT(square, mixer == Mixer::l2 ? 0.5 : 0.9) << name_of(mixer);
       }
     }
 }
@@ -218,7 +232,7 @@ TEST(WeightLimits, SayWhatCannotBePromised) {
                 .find("l2-untied has no promised constant"),
             std::string::npos);
   EXPECT_NE(why({.longest_token = 1.0}, little(Mixer::dot, NormPlace::none))
-                .find("take positions rotary or none"),
+                .find("take positions rotary, relative or none"),
             std::string::npos);
   EXPECT_NE(why(ruled, little(Mixer::position, NormPlace::pre))
                 .find("take norm none"),

@@ -22,7 +22,8 @@ Family lipscope_family() {
              .mlp_norm = "ln_2",
              .position_bias = "attn.p.bias",
              .position_value = "attn.p.v",
-             .share = "attn.share"};
+             .share = "attn.share",
+             .distance_bias = "attn.distance_bias"};
   f.stored_in_out = f.head_in_out = true;
   return f;
 }
