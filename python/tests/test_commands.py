@@ -150,7 +150,7 @@ def test_a_promised_constant_is_kept_and_what_cannot_be_promised_is_refused(tmp_
     assert kept and all(r.norm == "token" and 1.9 < r.upper <= 2.0 for r in kept)
     with pytest.raises(lipscope.InputError, match="give the longest token"):
         lipscope.train(text, tmp_path / "no", **{**promised, "model": "dot", "longest_token": None})
-    with pytest.raises(ValueError, match="positions: 'far' is none of table, rotary, none"):
+    with pytest.raises(ValueError, match="positions: 'far' is none of table, rotary, relative, none"):
         lipscope.train(text, tmp_path / "no", **{**promised, "positions": "far"})
 
 
