@@ -90,7 +90,7 @@ def lemma(masses):
 
 def limit_comparing_heads(c, w, h, limits, rule, radius):
     """Queries and keys by what their scores may be, values by what the head then costs in
-    the token norm (theory/row_sums.h, theory/relative_positions.h)."""
+    the token norm (theory/row_sums.h; with relative positions theory/relative_positions.h)."""
     assert limits["promise"] == "token"
     heads = c["heads"] - c["position_heads"]
     tied = c["mixer"] == "l2"
@@ -116,7 +116,8 @@ def limit_comparing_heads(c, w, h, limits, rule, radius):
         if tied:
             q = parts[i]
             p = lemma(float((bias[i, 1:] - bias[i, 0]).exp().sum()))
-            cost = float((4 * p + 1) / root * norm(q) * norm(q.T @ value) / norm(value))
+            through = norm(q.T @ value) if c["positions"] == "relative" else norm(q) * norm(value)
+            cost = float((4 * p + 1) / root * norm(q) * through / norm(value))
         parts[-heads + i] = by_rule(value, rule, 1 / cost)
     whole = torch.cat(parts, 1).chunk(len(names), 1)
     for n, matrix in zip(names, whole):
@@ -136,8 +137,10 @@ def limit_matrices(c, w, limits, rule):
                                      lambda m, _: by_rule(m, rule, limit))
         if c["mixer"] != "position":
             limit_comparing_heads(c, w, h, limits, rule, radius)
-        if radius:  # biases make tokens longer from layer to layer
-            radius += (w[h + "mlp.up.bias"].norm() + w[h + "mlp.down.bias"].norm()).item()
+        if radius:  # x + f(x) and biases make tokens longer from layer to layer
+            biases = (w[h + "mlp.up.bias"].norm() + w[h + "mlp.down.bias"].norm()).item()
+            radius = {"add": 4 * radius + biases, "none": radius + biases,
+                      "convex": radius + c["residual_share"] * biases}[c["residual"]]
 
 
 def limit_head(c, w, limits, rule):

@@ -65,11 +65,13 @@ void add_dot(const LayerHeads& layer, const BoundSetting& q,
                   [&](const HeadNorms& h, std::size_t) { return f(h); });
   };
 
-  offer(row_sums_statement,
-        [&](const HeadNorms& h) { return row_sums(h.sizes); });
   if (!biased && !q.rope)
     offer(castin24_ball_statement, [&](const HeadNorms& h) {
       return castin24_ball(h.score, q.radius, q.n);
+    });
+  if (!biased && !q.rope && !q.relative_bias && q.mask == Mask::none)
+    offer(castin24_meanfield_statement, [&](const HeadNorms& h) {
+      return castin24_meanfield(h.score, q.radius);
     });
   if (q.relative_bias) {
     const std::vector<Vector> behind = scores_behind(q);
@@ -78,13 +80,7 @@ void add_dot(const LayerHeads& layer, const BoundSetting& q,
                     [&](const HeadNorms& h, std::size_t i) {
                       return relative_column_sums(h.sizes, behind[i]);
                     });
-    return;
-  }
-  if (!biased && !q.rope && q.mask == Mask::none)
-    offer(castin24_meanfield_statement, [&](const HeadNorms& h) {
-      return castin24_meanfield(h.score, q.radius);
-    });
-  if (q.mask != Mask::none && q.mask != Mask::causal) {
+  } else if (q.mask != Mask::none && q.mask != Mask::causal) {
     // a window or padding: positions that measures do not have
     offer(column_sums_masked_statement, [&](const HeadNorms& h) {
       return column_sums_masked(h.sizes, q.n, q.mask);
@@ -103,6 +99,8 @@ void add_dot(const LayerHeads& layer, const BoundSetting& q,
       offer(hardy_meanfield_statement,
             [&](const HeadNorms& h) { return hardy_meanfield(h.sizes); });
   }
+  offer(row_sums_statement,
+        [&](const HeadNorms& h) { return row_sums(h.sizes); });
 }
 
 void add_relative_l2(const LayerHeads& layer, const BoundSetting& q,

@@ -38,19 +38,22 @@ StackConstantOptions where(const WeightLimits& limits) {
   return {.norm = limits.norm, .radius = limits.longest_token};
 }
 
-// Of every layer, how long the tokens may be that enter it: matrices have norm
-// 1 and shares of heads squares that sum to 1, so that only biases add to it.
-// Not proved, it guides the limits of scores.
+// Of every layer, how long the tokens may be that enter it. Attention makes
+// none longer, as matrices have norm 1 and squares of shares sum to 1, and the
+// MLP by its biases alone; x + f(x) is up to twice as long. Not proved, it
+// guides the limits of scores.
 std::vector<double> radii(const LanguageModel<float>& model,
                           const VectorOf<float>& weights, double longest) {
+  const LanguageModelConfig& c = model.config();
+  const double share = c.join == Join::convex ? c.join_share : 1.0;
   std::vector<double> found;
-  for (Index i = 0; i < model.config().layers; ++i) {
+  for (Index i = 0; i < c.layers; ++i) {
     found.push_back(longest);
+    if (c.join == Join::add) longest *= 4.0;  // by attention and by the MLP
     for (const char* bias : {"up", "down"})
-      longest +=
-          tensor(weights,
-                 model.layout().slot(fmt::format("h.{}.mlp.{}.bias", i, bias)))
-              .norm();
+      longest += share * tensor(weights, model.layout().slot(fmt::format(
+                                             "h.{}.mlp.{}.bias", i, bias)))
+                             .norm();
   }
   return found;
 }
@@ -247,11 +250,12 @@ std::string objection(const WeightLimits& limits,
     return "dot-product attention has no bound over all inputs, but one over "
            "tokens of limited length; give the longest token, or take position "
            "or l2";
-  if (!ruled && (c.mixer != Mixer::l2 || c.heads_apart || c.join != Join::add ||
-                 limits.norm != Norm::two))
-    return "only l2 whose heads share W_O, with residual add and in the "
-           "2-norm, shares a constant among its matrices; take a rule for "
-           "singular values";
+  if (!ruled &&
+      (c.mixer != Mixer::l2 || c.heads_apart || c.join != Join::add ||
+       c.positions == Positions::relative || limits.norm != Norm::two))
+    return "only l2 whose heads share W_O, with residual add, without relative "
+           "positions and in the 2-norm, shares a constant among its matrices; "
+           "take a rule for singular values";
   if (!ruled && *limits.lipschitz <= 1.0)
     return fmt::format(
         "the largest constant is {}; residual blocks have 1 at least, so that "

@@ -203,7 +203,7 @@ TEST(WeightLimits, KeepEveryMatrixAtItsNormAndGiveTheHeadTheRest) {
               << t.name;
       }
       // heads that compare cost no more than their shares: all heads of a layer
-      // together have about 1
+      // together have about 1, less where tokens become shorter than guessed
       std::vector<double> squares(2, 0.0);
       for (const StackPart& part :
            stack_constant(stack_of(model, weights),
@@ -213,7 +213,7 @@ TEST(WeightLimits, KeepEveryMatrixAtItsNormAndGiveTheHeadTheRest) {
           squares[part.layer] += std::pow(part.value.value(), 2);
       for (const double square : squares) {
         EXPECT_LE(square, 1.01) << name_of(mixer);
-        EXPECT_GT(square, mixer == Mixer::l2 ? 0.5 : 0.9) << name_of(mixer);
+        EXPECT_GT(square, mixer == Mixer::l2 ? 0.5 : 0.8) << name_of(mixer);
       }
     }
 }
@@ -225,6 +225,10 @@ TEST(WeightLimits, SayWhatCannotBePromised) {
     return objection(limits, config);
   };
   EXPECT_NE(why(token, promising()).find("take a rule"), std::string::npos);
+  LanguageModelConfig relative = promising();
+  relative.positions = Positions::relative;
+  EXPECT_NE(why({.lipschitz = 3.0}, relative).find("without relative"),
+            std::string::npos);
   EXPECT_NE(why(ruled, little_apart(Mixer::dot, Join::none))
                 .find("give the longest token"),
             std::string::npos);
