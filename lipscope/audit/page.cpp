@@ -3,10 +3,12 @@
 #include <span>
 #include <utility>
 
+#include "lipscope/core/errors.h"
 #include "lipscope/core/machine.h"
 #include "lipscope/io/atomic_file.h"
 #include "lipscope/io/journal.h"
 #include "lipscope/record/check_fields.h"
+#include "lipscope/record/plan.h"
 #include "lipscope/record/record.h"
 #include "lipscope/report/bound_names.h"
 #include "lipscope/report/findings.h"
@@ -35,6 +37,10 @@ WrittenPage write_page(const PageRequest& request) {
     page.begin_file(file);
     files.emplace_back();
     read_journal(file, [&](nlohmann::ordered_json record) {
+      if (begins_plan(record))
+        throw InputError(
+            "a plan: questions, not records; lipscope merge puts "
+            "together what workers answered");
       check_fields(record, RecordUse::shown);
       use_present_bound_names(record);
       if (!consistent(record)) ++written.contradictions;
