@@ -70,7 +70,7 @@ def _workers_of(executor: Executor) -> int:
             return count
     client = getattr(executor, "_client", None)  # of Dask
     if client is not None and hasattr(client, "nthreads"):
-        return max(1, sum(client.nthreads().values()))
+        return max(1, sum(int(threads) for threads in client.nthreads().values()))
     return _WORKERS_OF_AN_ENGINE_THAT_DOES_NOT_SAY
 
 

@@ -3,7 +3,8 @@ run, on one host and on several.
 
 `make check-cluster` runs this in the environment of tools/cluster-environment. LIPSCOPE_PROGRAM names the program.
 LIPSCOPE_CLUSTER_MODEL and LIPSCOPE_CLUSTER_TEXT are a real model and a text, LIPSCOPE_CLUSTER_SAMPLES how many windows
-of 32 tokens of it: otherwise a small model is made.
+of it, LIPSCOPE_CLUSTER_LENGTHS of how many tokens (32): otherwise a small model is made. LIPSCOPE_CLUSTER_KILLS is how
+often a worker is killed (10).
 """
 
 import json
@@ -50,13 +51,13 @@ def asked(tmp_path_factory):
     folder = tmp_path_factory.mktemp("asked")
     model, text = os.environ.get("LIPSCOPE_CLUSTER_MODEL"), os.environ.get("LIPSCOPE_CLUSTER_TEXT")
     samples = os.environ.get("LIPSCOPE_CLUSTER_SAMPLES", "400")
-    options = ["--lengths", "32", "--samples", samples]
+    options = ["--lengths", os.environ.get("LIPSCOPE_CLUSTER_LENGTHS", "32"), "--samples", samples]
     if not model:
         model, text = folder / "bert", folder / "text.txt"
         Folder("bert").write(model)
         dice = random.Random(1)
         words = ("the", "whale", "sea", "a", "whales", "seas")
-        text.write_text(" ".join(dice.choice(words) for _ in range(40 * int(samples))))
+        text.write_text(" ".join(dice.choice(words) for _ in range(80 * int(samples))))
         options = ["--lengths", "12,14,16,20", "--samples", samples, "--heads", "each"]
     single = folder / "single.jsonl"
     subprocess.run([os.environ["LIPSCOPE_PROGRAM"], "measure", model, "--text", text, *options, "--out", single,
@@ -88,35 +89,28 @@ def children_of(pid):
     return found
 
 
-def words_of(pid):
+def is_at_work(pid, model):
+    """Whether the process holds the weights: a worker that is still starting is none yet, and Dask's nanny gives up on
+    one that dies then."""
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        return f"{model}/" in Path(f"/proc/{pid}/maps").read_text()
     except OSError:
-        return ""
-
-
-# how the workers of each engine look among the processes below the one that was started
-WORKERS = {
-    "pool": lambda words: "spawn_main" in words,
-    "dask": lambda words: "spawn_main" in words,
-    "ray": lambda words: words.startswith("ray::answer"),
-    "mpi": lambda words: "mpi4py.futures" in words and "mpirun" not in words,
-}
+        return False
 
 
 class Killer(threading.Thread):
     """Kills a worker now and then, as soon as some answers are there."""
 
-    def __init__(self, process, engine, out, kills, seed=0):
+    def __init__(self, process, model, out, kills, seed=0):
         super().__init__(daemon=True)
-        self.process, self.engine, self.out, self.left = process, engine, Path(out), kills
+        self.process, self.model, self.out, self.left = process, model, Path(out), kills
         self.killed, self.dice = 0, random.Random(seed)
 
     def run(self):
         before = self.lines()
         while self.left > 0 and self.process.poll() is None:
             time.sleep(self.dice.uniform(0.1, 0.6))
-            workers = [p for p in children_of(self.process.pid) if WORKERS[self.engine](words_of(p))]
+            workers = [p for p in children_of(self.process.pid) if is_at_work(p, self.model)]
             if not workers or self.lines() <= before:
                 continue
             try:
@@ -131,10 +125,10 @@ class Killer(threading.Thread):
         return self.out.read_bytes().count(b"\n") if self.out.exists() else 0
 
 
-def run_with_kills(words, engine, out, kills, seed=0, env=None):
+def run_with_kills(words, model, out, kills, seed=0, env=None):
     with open(f"{out}.log", "a") as log:
         process = subprocess.Popen(words, stdout=log, stderr=log, env={**os.environ, **(env or {})})
-        killer = Killer(process, engine, out, kills, seed)
+        killer = Killer(process, model, out, kills, seed)
         killer.start()
         code = process.wait(timeout=SECONDS)
     killer.join()
@@ -144,7 +138,7 @@ def run_with_kills(words, engine, out, kills, seed=0, env=None):
 @pytest.mark.parametrize("engine", ["dask", "ray"])
 def test_an_engine_that_survives_its_workers_gives_the_file_of_a_single_run(engine, asked, tmp_path):
     out = tmp_path / "audit.jsonl"
-    code, killed = run_with_kills(command(engine, asked, out, "--workers", "2"), engine, out, KILLS)
+    code, killed = run_with_kills(command(engine, asked, out, "--workers", "2"), asked["model"], out, KILLS)
     log = Path(f"{out}.log").read_text()
     assert code == 0, log
     assert lines(out) == asked["single"]
@@ -162,7 +156,7 @@ def test_an_engine_that_does_not_survive_leaves_its_journal_and_the_next_call_go
     killed, calls, kept = 0, 0, 0
     while True:
         calls += 1
-        code, now = run_with_kills(words, engine, out, 1 if killed < KILLS else 0, seed=calls, env=env)
+        code, now = run_with_kills(words, asked["model"], out, 1 if killed < KILLS else 0, seed=calls, env=env)
         killed += now
         if code == 0:
             break
