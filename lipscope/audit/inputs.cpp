@@ -241,19 +241,21 @@ void Inputs::make_groups(const std::vector<Index>& lengths, Index samples,
       groups_.push_back({.n = n,
                          .first = first,
                          .count = std::min(together, samples - first),
-                         .offset = offset + first * n});
+                         .offset = offset + first * n,
+                         .number = static_cast<Index>(groups_.size())});
     offset += samples * n;
   }
 }
 
-std::vector<std::vector<Group>> Inputs::portions() const {
+std::vector<std::vector<Group>> Inputs::portions(
+    const std::vector<Group>& groups) const {
   // of each token two states on their way through a layer, its input there in
   // f64, and what the layer makes of it
   constexpr double room = 5e8;
   const double bytes_a_token = 32.0 * static_cast<double>(subject_.features());
   std::vector<std::vector<Group>> all;
   double bytes = 0.0;
-  for (const Group& group : groups_) {
+  for (const Group& group : groups) {
     const double more = bytes_a_token * static_cast<double>(group.n) *
                         static_cast<double>(group.count);
     if (all.empty() || bytes + more > room) {

@@ -29,6 +29,12 @@ struct Group {
   Index n = 0;
   Index first = 0, count = 1;
   Index offset = 0;  ///< of a text: where its first token stands
+  Index number = 0;  ///< among the groups of these inputs
+
+  /// Its sequences [begin, begin + size) alone.
+  Group part(Index begin, Index size) const {
+    return {n, first + begin, size, offset + begin * n, number};
+  }
 };
 
 /// The inputs at which something is measured. Nothing is made before it is
@@ -50,9 +56,10 @@ class Inputs {
   /// The input of each selected layer's map, sequences under one another.
   std::vector<Matrix> at(const Group& group);
 
-  /// The groups, in order, in portions for an InputWalk each: as many together
-  /// as there is room for in half a gigabyte.
-  std::vector<std::vector<Group>> portions() const;
+  /// These groups, or parts of them, in portions for an InputWalk each: as many
+  /// together as there is room for in half a gigabyte.
+  std::vector<std::vector<Group>> portions(
+      const std::vector<Group>& groups) const;
 
   /// Whether they come out of a pass through a model.
   bool need_pass() const { return !ids_.empty() || embedded_.size() > 0; }

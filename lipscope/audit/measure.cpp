@@ -44,9 +44,11 @@ constexpr std::size_t jobs_together = 24;
 // weights and vectors of a job that leaves room for others beside it
 constexpr Index numbers_of_a_small_job = Index{1} << 25;
 
-class Measuring final {
+}  // namespace
+
+class MeasureWorker::Measuring final {
  public:
-  Measuring(MeasureRequest options, Records& records, const Watch& watch)
+  Measuring(MeasureRequest options, const Watch& watch)
       : o_(std::move(options)),
         subject_(load_subject(o_.source, watch)),
         selection_(select(o_.selection, o_.source, subject_)),
@@ -54,8 +56,9 @@ class Measuring final {
         maps_(subject_, selection_, o_.solver.threads, o_.memory),
         certificates_(subject_, selection_, maps_, o_.certificate,
                       o_.solver.threads),
-        records_(records),
-        progress_(watch, total()) {
+        watch_(watch),
+        common_(record_of(o_, subject_, selection_)),
+        numbers_(first_numbers()) {
     if (total() > 1 && saves())
       throw InputError(
           fmt::format("--save-direction and --save-input take one "
@@ -69,24 +72,136 @@ class Measuring final {
     o_.solver.memory = o_.memory;
     for (const Group& group : inputs_.groups())
       require_weight_memory(group.n, subject_, selection_, o_.memory);
-    records_.open();
   }
 
-  Outcome run() {
-    progress_.note(inputs_.note());
+  Plan plan(const std::vector<std::string>& arguments) const {
+    Plan plan("measure", arguments);
+    MeasuredGrowth growth;
+    for_each_block([&](const Group& group, std::size_t layer) {
+      for (const std::optional<Index>& head : selection_.heads)
+        for (Index i = 0; i < group.count; ++i) {
+          const Record r =
+              question(group, layer, {selection_.layers[layer], head}, i);
+          plan.add(r);
+          growth.expect({r.layer, r.head}, r.n, to_json(r));
+        }
+    });
+    growth.plan(fitted(), selection_, plan);
+    return plan;
+  }
+
+  bool keeps_layers() const { return subject_.keeps_layers; }
+
+  Outcome run(Records& records) {
+    records_ = &records;
+    records_->open();
+    // the first run has to load what later ones find
+    if (progress_) start_ = std::chrono::steady_clock::now();
+    done_ = 0;
+    all_done_ = true;
+    growth_ = {};
+    time_left_ = {};
+    input_seconds_ = 0.0;
+    progress_.emplace(watch_, records_->count_of(total()));
+    progress_->note(inputs_.note());
+    groups_ = groups_of_share();
     announce();
     noted_ = elapsed();
     if (subject_.keeps_layers)
       run_by_length();
     else
       run_by_layer();
-    finish();
-    return {.converged = all_done_ && records_.all_converged(),
+    // a fit is over all points: who merges the shares makes it
+    if (!records_->shares()) growth_.write(fitted(), selection_, *records_);
+    return {.converged = all_done_ && records_->all_converged(),
             .input_seconds = input_seconds_};
   }
 
  private:
   Index total() const { return measurements(inputs_, selection_); }
+
+  // ---- which questions are whose
+
+  // every group at every selected layer, in the order of an undisturbed run
+  template <class Do>
+  void for_each_block(const Do& act) const {
+    if (subject_.keeps_layers) {
+      for (const Group& group : inputs_.groups())
+        for (std::size_t l = 0; l < selection_.layers.size(); ++l)
+          act(group, l);
+      return;
+    }
+    for (const std::vector<Group>& portion : inputs_.portions(inputs_.groups()))
+      for (const std::size_t l : ascending_layers(selection_))
+        for (const Group& group : portion) act(group, l);
+  }
+
+  // the number of the first question of each group at each layer
+  std::vector<std::vector<Index>> first_numbers() const {
+    std::vector<std::vector<Index>> first(
+        inputs_.groups().size(), std::vector<Index>(selection_.layers.size()));
+    Index next = 0;
+    for_each_block([&](const Group& group, std::size_t layer) {
+      first[group.number][layer] = next;
+      next += static_cast<Index>(selection_.heads.size()) * group.count;
+    });
+    return first;
+  }
+
+  // of sequence i of the group, or of a part of one
+  Index number_of(const Group& group, std::size_t layer, std::size_t head,
+                  Index i) const {
+    const Group& whole = inputs_.groups()[group.number];
+    return numbers_[group.number][layer] +
+           static_cast<Index>(head) * whole.count + group.first - whole.first +
+           i;
+  }
+
+  bool any_taken(const Group& group, Index i) const {
+    for (std::size_t l = 0; l < selection_.layers.size(); ++l)
+      for (std::size_t h = 0; h < selection_.heads.size(); ++h)
+        if (records_->takes(number_of(group, l, h, i))) return true;
+    return false;
+  }
+
+  // The groups, or of a share the parts of them whose sequences it asks about:
+  // others need not go through the model. What goes beside a sequence does not
+  // change its numbers.
+  std::vector<Group> groups_of_share() const {
+    if (!records_->shares()) return inputs_.groups();
+    std::vector<Group> parts;
+    for (const Group& group : inputs_.groups())
+      for (Index i = 0; i < group.count;) {
+        const Index begin = i;
+        while (i < group.count && any_taken(group, i)) ++i;
+        if (i > begin)
+          parts.push_back(group.part(begin, i - begin));
+        else
+          ++i;
+      }
+    return parts;
+  }
+
+  Record question(const Group& group, std::size_t layer, const Part& part,
+                  Index i) const {
+    Record r = inputs_.with_tokens(common_, group, i, layer);
+    r.layer = part.layer;
+    r.head = part.head;
+    set_mask(selection_, r);
+    if (selection_.norm == Norm::two) set_solver(o_.solver, r);
+    // they are among the details
+    if (o_.tokens && inputs_.has_words())
+      r.parameters["words_sha256"] = fingerprint(inputs_.words(group, i));
+    return r;
+  }
+
+  // what the fits of growth have in common
+  Record fitted() const {
+    Record of = common_;
+    of.dtype = inputs_.dtype();
+    if (selection_.norm == Norm::two) set_solver(o_.solver, of);
+    return of;
+  }
 
   double elapsed() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() -
@@ -101,6 +216,7 @@ class Measuring final {
     std::size_t layer = 0;  // number of the selected layer
     Group group;
     std::vector<Record> records;      // questions, then answers
+    std::vector<bool> taken;          // this run's to answer
     std::vector<bool> known;          // what --resume found
     std::vector<Index> sequences;     // of the group, those to be measured
     std::shared_ptr<const Matrix> x;  // these under one another, once made
@@ -109,6 +225,7 @@ class Measuring final {
     std::vector<Vector> directions = {};  // of these
 
     Index count() const { return static_cast<Index>(sequences.size()); }
+    Index asked() const { return std::count(taken.begin(), taken.end(), true); }
   };
 
   static bool any_wanted(const std::vector<Job>& jobs) {
@@ -118,7 +235,7 @@ class Measuring final {
 
   void run_by_length() {
     std::vector<Job> jobs;
-    for (const Group& group : inputs_.groups()) {
+    for (const Group& group : groups_) {
       show({.doing = fmt::format("n = {}", group.n)});
       std::vector<Job> here = jobs_of(group);
       std::shared_ptr<const std::vector<Matrix>> inputs;
@@ -144,7 +261,7 @@ class Measuring final {
   // is room for go through the model together, and all that is asked of a layer
   // is measured before the next one is read.
   void run_by_layer() {
-    for (const std::vector<Group>& groups : inputs_.portions()) {
+    for (const std::vector<Group>& groups : inputs_.portions(groups_)) {
       std::vector<std::vector<Job>> jobs;  // of each group
       std::vector<Group> wanted;
       for (const Group& group : groups) {
@@ -200,11 +317,11 @@ class Measuring final {
   // made
   void announce() {
     Index found = 0;
-    for (const Group& group : inputs_.groups()) {
+    for (const Group& group : groups_) {
       const Index parts = static_cast<Index>(selection_.layers.size() *
                                              selection_.heads.size());
       Index wanted = parts * group.count;
-      if (records_.resumes()) {
+      if (records_->resumes() || records_->shares()) {
         wanted = 0;
         for (const Job& job : jobs_of(group)) {
           found += std::count(job.known.begin(), job.known.end(), true);
@@ -217,7 +334,8 @@ class Measuring final {
       time_left_.expect(TimeLeft::Kind::pass,
                         last_layer() * pass_work({group}));
     }
-    if (records_.resumes()) records_.count(found, total() - found);
+    if (records_->resumes())
+      records_->count(found, records_->count_of(total()) - found);
   }
 
   // ---- work, about in products of numbers: for the time that is left
@@ -267,29 +385,27 @@ class Measuring final {
   std::vector<Job> jobs_of(const Group& group) const {
     std::vector<Job> jobs;
     for (std::size_t l = 0; l < selection_.layers.size(); ++l)
-      for (const std::optional<Index>& head : selection_.heads)
-        jobs.push_back(job(group, l, {selection_.layers[l], head}));
+      for (std::size_t h = 0; h < selection_.heads.size(); ++h)
+        jobs.push_back(job(group, l, h));
     return jobs;
   }
 
-  Job job(const Group& group, std::size_t layer, const Part& part) const {
+  Job job(const Group& group, std::size_t layer, std::size_t head) const {
+    const Part part{selection_.layers[layer], selection_.heads[head]};
     Job job{.part = part, .layer = layer, .group = group};
     for (Index i = 0; i < group.count; ++i) {
-      Record r = inputs_.with_tokens(record_of(o_, subject_, selection_), group,
-                                     i, layer);
-      r.layer = part.layer;
-      r.head = part.head;
-      set_mask(selection_, r);
-      if (selection_.norm == Norm::two) set_solver(o_.solver, r);
-      // they are among the details
-      if (o_.tokens && inputs_.has_words())
-        r.parameters["words_sha256"] = fingerprint(inputs_.words(group, i));
-      job.known.push_back(records_.find(r) != nullptr);
+      const Index number = number_of(group, layer, head, i);
+      const bool taken = records_->takes(number);
+      Record r = taken ? question(group, layer, part, i) : Record();
+      if (taken) records_->check(number, r);
+      job.taken.push_back(taken);
+      job.known.push_back(taken && records_->find(r) != nullptr);
       job.records.push_back(std::move(r));
     }
     // what is measured beside a sequence does not change its numbers
     for (Index k = 0; k < group.count; ++k)
-      if (saves() || o_.witness || !job.known[k]) job.sequences.push_back(k);
+      if (job.taken[k] && (saves() || o_.witness || !job.known[k]))
+        job.sequences.push_back(k);
     return job;
   }
 
@@ -432,17 +548,18 @@ class Measuring final {
   }
 
   void write(Job& job) {
-    done_ += job.group.count;
+    done_ += job.asked();
     note_done(TimeLeft::Kind::measurement,
               static_cast<double>(job.count()) * measured_work(job.group.n));
     const bool done = !job.directions.empty();  // there was time
     if (done) save(*job.x, job.directions.front());
     Index measured = 0;
     for (Index i = 0; i < job.group.count; ++i) {
+      if (!job.taken[i]) continue;
       all_done_ = all_done_ && (done || job.known[i]);
       if (!done && !job.known[i]) continue;
-      records_.add(job.records[i]);
-      growth_.note({job.part.layer, job.part.head}, records_.rows().back());
+      records_->add(job.records[i]);
+      growth_.note({job.part.layer, job.part.head}, records_->rows().back());
       if (measured < job.count() && job.sequences[measured] == i)
         show_witness(job, measured++);
     }
@@ -453,7 +570,7 @@ class Measuring final {
   void show_witness(const Job& job, Index k) const {
     if (!o_.witness || job.directions.empty()) return;
     const Index n = job.group.n;
-    o_.witness({.row = records_.rows().size() - 1,
+    o_.witness({.row = records_->rows().size() - 1,
                 .direction = unflatten(job.directions[k], n, job.x->cols()),
                 .input = job.x->middleRows(k * n, n)});
   }
@@ -470,7 +587,7 @@ class Measuring final {
     if (now.seconds_left && o_.budget > 0.0)
       now.seconds_left =
           std::min(*now.seconds_left, std::max(0.0, o_.budget - elapsed()));
-    progress_.show(std::move(now));
+    progress_->show(std::move(now));
   }
 
   bool saves() const { return !(o_.save_direction + o_.save_input).empty(); }
@@ -482,13 +599,6 @@ class Measuring final {
     if (!o_.save_input.empty()) write_npy(o_.save_input, x);
   }
 
-  void finish() {
-    Record of = record_of(o_, subject_, selection_);
-    of.dtype = inputs_.dtype();
-    if (selection_.norm == Norm::two) set_solver(o_.solver, of);
-    growth_.write(of, selection_, records_);
-  }
-
   MeasureRequest o_;
   std::chrono::steady_clock::time_point start_ =
       std::chrono::steady_clock::now();
@@ -497,8 +607,14 @@ class Measuring final {
   Inputs inputs_;
   Maps maps_;
   Certificates certificates_;
-  Records& records_;
-  Progress progress_;
+  Watch watch_;
+  Record common_;                            // what is asked of every input
+  std::vector<std::vector<Index>> numbers_;  // by group and layer
+
+  // of one run
+  Records* records_ = nullptr;
+  std::vector<Group> groups_;
+  std::optional<Progress> progress_;
   std::mutex writing_, showing_;
   std::atomic<Index> done_ = 0;
   bool all_done_ = true;  // the budget left nothing out
@@ -508,11 +624,24 @@ class Measuring final {
   double input_seconds_ = 0.0;
 };
 
-}  // namespace
+MeasureWorker::MeasureWorker(const MeasureRequest& request, const Watch& watch)
+    : measuring_(std::make_unique<Measuring>(request, watch)) {}
+
+MeasureWorker::~MeasureWorker() = default;
+
+Plan MeasureWorker::plan(const std::vector<std::string>& arguments) const {
+  return measuring_->plan(arguments);
+}
+
+bool MeasureWorker::keeps_layers() const { return measuring_->keeps_layers(); }
+
+Outcome MeasureWorker::run(Records& records) {
+  return measuring_->run(records);
+}
 
 Outcome measure(const MeasureRequest& request, Records& records,
                 const Watch& watch) {
-  return Measuring(request, records, watch).run();
+  return MeasureWorker(request, watch).run(records);
 }
 
 }  // namespace lipscope::audit

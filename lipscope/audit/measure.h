@@ -1,12 +1,15 @@
 #pragma once
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "lipscope/audit/outcome.h"
 #include "lipscope/audit/progress.h"
 #include "lipscope/audit/selection_options.h"
 #include "lipscope/audit/source.h"
 #include "lipscope/audit/witness.h"
+#include "lipscope/record/plan.h"
 #include "lipscope/record/records.h"
 #include "lipscope/spectral/estimate.h"
 
@@ -36,5 +39,29 @@ struct MeasureRequest {
 /// wrong, before any work.
 Outcome measure(const MeasureRequest& request, Records& records,
                 const Watch& watch = {});
+
+/// The same request for many runs, each of which answers a share of its
+/// questions: the weights and the text are read once, for all of them.
+class MeasureWorker {
+ public:
+  /// InputError for what the request has wrong.
+  explicit MeasureWorker(const MeasureRequest& request,
+                         const Watch& watch = {});
+  ~MeasureWorker();
+
+  /// All questions of the request, in the order of an undisturbed run, as the
+  /// plan of a command line with these arguments.
+  Plan plan(const std::vector<std::string>& arguments) const;
+
+  /// Whether all layers of the model stay in memory: otherwise each run reads
+  /// them one by one, and answers many questions at each.
+  bool keeps_layers() const;
+
+  Outcome run(Records& records);
+
+ private:
+  class Measuring;
+  std::unique_ptr<Measuring> measuring_;
+};
 
 }  // namespace lipscope::audit

@@ -1,7 +1,6 @@
 #include "lipscope/audit/measured_growth.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "lipscope/record/key.h"
 
@@ -14,23 +13,41 @@ void MeasuredGrowth::note(const Part& part, const nlohmann::ordered_json& row) {
   here.keys.push_back(key_of(row));
 }
 
+void MeasuredGrowth::expect(const Part& part, Index n,
+                            const nlohmann::ordered_json& question) {
+  Points& here = of_[part];
+  here.points.push_back({.n = n, .value = 1.0, .radius = 1.0});
+  here.keys.push_back(key_of(question));
+}
+
+GrowthRecord MeasuredGrowth::record_of(const Record& of,
+                                       const Selection& selection,
+                                       const Part& part, const Points& points,
+                                       const GrowthFit& fit) {
+  Index longest = 0;
+  for (const GrowthPoint& p : points.points) longest = std::max(longest, p.n);
+  GrowthRecord g{of, points.keys, fit};
+  g.of.layer = part.first;
+  g.of.head = part.second;
+  g.of.mask = mask_name(selection, part.first, longest);
+  return g;
+}
+
+void MeasuredGrowth::plan(const Record& of, const Selection& selection,
+                          Plan& plan) const {
+  for (const auto& [part, here] : of_)
+    // whether there are enough lengths for one
+    if (const std::optional<GrowthFit> some = fit_growth(here.points))
+      plan.add(record_of(of, selection, part, here, *some));
+}
+
 void MeasuredGrowth::write(const Record& of, const Selection& selection,
                            Records& records) const {
   for (const auto& [part, here] : of_) {
-    // in one order, whether they were measured now or before
     std::vector<GrowthPoint> points = here.points;
-    std::sort(points.begin(), points.end(),
-              [](const GrowthPoint& a, const GrowthPoint& b) {
-                return std::tie(a.n, a.value, a.radius) <
-                       std::tie(b.n, b.value, b.radius);
-              });
-    const std::optional<GrowthFit> fit = fit_growth(points);
-    if (!fit) continue;
-    GrowthRecord g{of, here.keys, *fit};
-    g.of.layer = part.first;
-    g.of.head = part.second;
-    g.of.mask = mask_name(selection, part.first, points.back().n);
-    records.add(g);
+    sort_points(points);
+    if (const std::optional<GrowthFit> fit = fit_growth(points))
+      records.add(record_of(of, selection, part, here, *fit));
   }
 }
 

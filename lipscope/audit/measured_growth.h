@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lipscope/audit/selection.h"
+#include "lipscope/record/plan.h"
 #include "lipscope/record/records.h"
 #include "lipscope/report/growth.h"
 
@@ -20,6 +21,13 @@ class MeasuredGrowth {
   /// A row of this layer and head, found now or before.
   void note(const Part& part, const nlohmann::ordered_json& row);
 
+  /// A question of this layer and head that will be answered elsewhere.
+  void expect(const Part& part, Index n,
+              const nlohmann::ordered_json& question);
+
+  /// Adds the fits that follow from all of these to the plan.
+  void plan(const Record& of, const Selection& selection, Plan& plan) const;
+
   /// Writes a fit for each of them that has enough points; `of` is what their
   /// questions have in common.
   void write(const Record& of, const Selection& selection,
@@ -30,6 +38,10 @@ class MeasuredGrowth {
     std::vector<GrowthPoint> points;
     std::vector<std::string> keys;  // of their records
   };
+  static GrowthRecord record_of(const Record& of, const Selection& selection,
+                                const Part& part, const Points& points,
+                                const GrowthFit& fit);
+
   std::map<Part, Points> of_;
 };
 

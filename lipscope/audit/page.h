@@ -15,7 +15,10 @@ struct PageRequest {
 
 struct WrittenPage {
   std::size_t records = 0;  ///< that are shown
-  std::size_t bytes = 0;    ///< of the page
+  /// Not shown, where they are too many for a browser: others stand for them
+  /// (report/representatives.h).
+  std::size_t left_out = 0;
+  std::size_t bytes = 0;  ///< of the page
   /// Records whose number from below exceeds one from above; the page marks
   /// them.
   std::size_t contradictions = 0;

@@ -46,14 +46,13 @@ Tokens tokens_for(const SearchRequest& o, const Subject& subject,
 
 class Searching final {
  public:
-  Searching(SearchRequest request, Records& records, const Watch& watch)
+  Searching(SearchRequest request, const Watch& watch)
       : o_(std::move(request)),
         subject_(load_subject(o_.source, watch)),
         selection_(select(o_.selection, o_.source, subject_)),
         lengths_(lengths_of(o_.source)),
         maps_(subject_, selection_, o_.threads, 0),
-        records_(records),
-        progress_(watch, total()) {
+        watch_(watch) {
     if (selection_.map != MapName::core && selection_.map != MapName::attn)
       throw InputError(fmt::format("--map {}: search climbs attn or core alone",
                                    name_of(selection_.map)));
@@ -75,17 +74,26 @@ class Searching final {
     // all radii, before hours are spent on the first
     for (const std::optional<Index>& layer : selection_.layers)
       tokens_.push_back(tokens_for(o_, subject_, selection_, layer));
-    records_.open();
   }
 
-  Outcome run() {
+  Plan plan(const std::vector<std::string>& arguments) const {
+    Plan plan("search", arguments);
+    for_each([&](const Record& asked, const Tokens&) { plan.add(asked); });
+    return plan;
+  }
+
+  Outcome run(Records& records) {
+    records_ = &records;
+    records_->open();
+    taken_ = records_->count_of(total());
+    progress_.emplace(watch_, taken_);
     say_budget();
     Index found = 0;
-    for_each([&](const Record& asked, const Tokens&) {
-      found += records_.find(asked) != nullptr;
+    for_each_taken([&](const Record& asked, const Tokens&) {
+      found += records_->find(asked) != nullptr;
     });
-    records_.count(found, total() - found);
-    for_each([&](const Record& asked, const Tokens& tokens) {
+    records_->count(found, taken_ - found);
+    for_each_taken([&](const Record& asked, const Tokens& tokens) {
       search_one(asked, tokens);
       ++done_;
     });
@@ -106,11 +114,23 @@ class Searching final {
           act(asked_of(selection_.layers[l], head, n, tokens_[l]), tokens_[l]);
   }
 
+  // of those, the ones that are this run's
+  template <class Do>
+  void for_each_taken(const Do& act) const {
+    Index number = 0;
+    for_each([&](const Record& asked, const Tokens& tokens) {
+      const Index own = number++;
+      if (!records_->takes(own)) return;
+      records_->check(own, asked);
+      act(asked, tokens);
+    });
+  }
+
   // before an hour passes, or what is found is taken for all there is
   void say_budget() const {
     const std::string maps =
-        total() == 1 ? "one map" : fmt::format("{} maps", total());
-    progress_.note(
+        taken_ == 1 ? "one map" : fmt::format("{} maps", taken_);
+    progress_->note(
         o_.search.budget == 0.0
             ? fmt::format("searching {}, without a limit of time", maps)
             : fmt::format("searching {}, {:g} s in all (--budget)", maps,
@@ -127,7 +147,7 @@ class Searching final {
   double share_of_budget() const {
     if (o_.search.budget == 0.0) return 0.0;
     const double left = o_.search.budget - elapsed();
-    return std::max(1e-3, left / static_cast<double>(total() - done_));
+    return std::max(1e-3, left / static_cast<double>(taken_ - done_));
   }
 
   Record asked_of(std::optional<Index> layer, std::optional<Index> head,
@@ -156,17 +176,17 @@ class Searching final {
   void search_one(const Record& asked, const Tokens& tokens) {
     const std::optional<Index> layer = asked.layer, head = asked.head;
     const Index n = asked.n;
-    if (const ordered_json* found = records_.find(asked);
+    if (const ordered_json* found = records_->find(asked);
         found && !saves() && !o_.witness) {
       keep_starts(asked, *found);
-      records_.keep(asked);
+      records_->keep(asked);
       all_converged_ = all_converged_ && (*found)["status"] == "converged";
       return;
     }
     const std::string doing = fmt::format("n = {}", n) +
                               (layer ? fmt::format(", layer {}", *layer) : "") +
                               (head ? fmt::format(", head {}", *head) : "");
-    progress_.show(done_, doing);
+    progress_->show(done_, doing);
     const std::optional<Bound> above =
         best_bound_of(maps_, selection_, layer, head, n, tokens.set);
 
@@ -175,9 +195,9 @@ class Searching final {
     options.n = n;
     options.budget = share_of_budget();
     options.keep_going = [&](const SearchProgress& p) {
-      progress_.show(done_, fmt::format("{}, start {}/{}, {:.6g}", doing,
-                                        std::min(p.start + 1, p.starts),
-                                        p.starts, p.best));
+      progress_->show(done_, fmt::format("{}, start {}/{}, {:.6g}", doing,
+                                         std::min(p.start + 1, p.starts),
+                                         p.starts, p.best));
       return true;
     };
     options.improved = [&](const Found& found) {
@@ -186,7 +206,7 @@ class Searching final {
       answer(r, found, above, tokens.region.scope());
       if (found.cut) r.cut = "budget";
       r.seconds = elapsed() - before;
-      records_.add(r);
+      records_->add(r);
     };
     const LayerWeights& weights = maps_.weights(layer);
     ModelMapOptions map = map_options(selection_, head);
@@ -218,11 +238,11 @@ class Searching final {
                       [](const Found& f) { return f.cut; });
     all_converged_ = all_converged_ && r.converged && r.cut.empty();
     save(result.best);
-    records_.add(r);
+    records_->add(r);
     const Found& best = result.best;
     if (o_.witness)
       o_.witness(
-          {.row = records_.rows().size() - 1,
+          {.row = records_->rows().size() - 1,
            .direction = unflatten(best.direction, best.x.rows(), best.x.cols()),
            .input = best.x});
   }
@@ -235,7 +255,7 @@ class Searching final {
     for (const ordered_json& start : best.at(path)) {
       Record r = asked;
       r.parameters["of"] = "start " + start.value("start", "");
-      records_.keep(r);
+      records_->keep(r);
     }
   }
 
@@ -276,8 +296,10 @@ class Searching final {
   std::vector<Index> lengths_;
   std::vector<Tokens> tokens_;  // of each selected layer
   Maps maps_;
-  Records& records_;
-  Progress progress_;
+  Watch watch_;
+  Records* records_ = nullptr;
+  std::optional<Progress> progress_;
+  Index taken_ = 0;  // maps of this run
   Index done_ = 0;
   bool all_converged_ = true;
 };
@@ -286,7 +308,12 @@ class Searching final {
 
 Outcome search(const SearchRequest& request, Records& records,
                const Watch& watch) {
-  return Searching(request, records, watch).run();
+  return Searching(request, watch).run(records);
+}
+
+Plan plan(const SearchRequest& request,
+          const std::vector<std::string>& arguments, const Watch& watch) {
+  return Searching(request, watch).plan(arguments);
 }
 
 }  // namespace lipscope::audit

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "lipscope/audit/outcome.h"
 #include "lipscope/audit/progress.h"
 #include "lipscope/audit/selection_options.h"
 #include "lipscope/audit/source.h"
 #include "lipscope/audit/witness.h"
+#include "lipscope/record/plan.h"
 #include "lipscope/record/records.h"
 #include "lipscope/search/search.h"
 
@@ -31,5 +33,9 @@ struct SearchRequest {
 /// and the best input of each is at rest.
 Outcome search(const SearchRequest& request, Records& records,
                const Watch& watch = {});
+
+/// The questions of the request, one for each map and length.
+Plan plan(const SearchRequest& request,
+          const std::vector<std::string>& arguments, const Watch& watch = {});
 
 }  // namespace lipscope::audit

@@ -18,6 +18,7 @@
 #include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/output_files.h"
+#include "lipscope/cli/planned.h"
 #include "lipscope/cli/progress_bar.h"
 #include "lipscope/cli/shared_options.h"
 #include "lipscope/cli/view.h"
@@ -168,6 +169,7 @@ void declare_bound(CLI::App& app, BoundArguments& options) {
       ->transform(whole_number(0, 4096))
       ->capture_default_str()
       ->group("How");
+  declare_share(app, options.output);
   declare_output(app, options.output);
 }
 
@@ -189,6 +191,20 @@ Run bound_command(CLI::App& app) {
               .most = "upper"});
     return 0;
   };
+}
+
+PlannedQuestions bound_questions(CLI::App& app) {
+  const auto options = std::make_shared<BoundArguments>();
+  declare_bound(app, *options);
+  return {.plan =
+              [options](const std::vector<std::string>& arguments,
+                        const audit::Watch& watch) {
+                return audit::plan(options->request, arguments, watch);
+              },
+          .files = [options] { return files_of(options->request.source, {}); },
+          .output = [options]() -> const OutputOptions& {
+            return options->output;
+          }};
 }
 
 }  // namespace lipscope::cli

@@ -17,6 +17,7 @@
 #include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/output_files.h"
+#include "lipscope/cli/planned.h"
 #include "lipscope/cli/progress_bar.h"
 #include "lipscope/cli/shared_options.h"
 #include "lipscope/cli/view.h"
@@ -291,7 +292,15 @@ void declare_certify(CLI::App& app, CertifyArguments& options) {
       ->transform(whole_number(0, 4096))
       ->capture_default_str()
       ->group(group);
+  declare_share(app, options.output);
   declare_output(app, options.output);
+}
+
+OutputFiles read_by(const audit::CertifyRequest& o) {
+  OutputFiles files;
+  files.reads(o.folder, "DIR");
+  files.reads(o.text.text, "--text");
+  return files;
 }
 
 }  // namespace
@@ -301,9 +310,8 @@ Run certify_command(CLI::App& app) {
   declare_certify(app, *options);
   return [options] {
     const audit::CertifyRequest& o = options->request;
-    OutputFiles files;
-    files.reads(o.folder, "DIR");
-    files.reads(o.text.text, "--text");
+    OutputFiles files = read_by(o);
+    files.reads(options->output.plan, "--plan");
     files.writes(options->output.out, "--out", OutputKind::records);
     files.check(options->output.force);
     Records records = records_for(options->output);
@@ -318,6 +326,20 @@ Run certify_command(CLI::App& app) {
               .answer = certified_finding(records.rows())});
     return 0;
   };
+}
+
+PlannedQuestions certify_questions(CLI::App& app) {
+  const auto options = std::make_shared<CertifyArguments>();
+  declare_certify(app, *options);
+  return {.plan =
+              [options](const std::vector<std::string>& arguments,
+                        const audit::Watch& watch) {
+                return audit::plan(options->request, arguments, watch);
+              },
+          .files = [options] { return read_by(options->request); },
+          .output = [options]() -> const OutputOptions& {
+            return options->output;
+          }};
 }
 
 }  // namespace lipscope::cli

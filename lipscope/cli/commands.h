@@ -18,6 +18,8 @@ Run train_command(CLI::App& app);
 Run eval_command(CLI::App& app);
 Run sample_command(CLI::App& app);
 Run certify_command(CLI::App& app);
+Run plan_command(CLI::App& app);
+Run merge_command(CLI::App& app);
 Run report_command(CLI::App& app);
 Run compare_command(CLI::App& app);
 Run reproduce_command(CLI::App& app);

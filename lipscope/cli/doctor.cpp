@@ -37,16 +37,6 @@ struct DoctorArguments {
   bool json = false;
 };
 
-std::string instruction_sets() {
-  const std::string flags = " " + cpu_field("flags") + " ";
-  std::string found;
-  for (const char* set :
-       {"sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile"})
-    if (flags.find(" " + std::string(set) + " ") != std::string::npos)
-      found += (found.empty() ? "" : " ") + std::string(set);
-  return found.empty() ? "unknown" : found;
-}
-
 // the instruction set that this program itself was compiled for
 const char* compiled_for() {
 #if defined(__AVX512F__)

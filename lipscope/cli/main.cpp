@@ -31,11 +31,13 @@
 #include "lipscope/cli/interrupt.h"
 #include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
+#include "lipscope/cli/planned.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/machine.h"
 #include "lipscope/core/nearest_word.h"
 #include "lipscope/core/version.h"
 #include "lipscope/core/visible_text.h"
+#include "lipscope/record/merge.h"
 #include "lipscope/record/records.h"
 
 namespace {
@@ -68,8 +70,13 @@ int say(const CLI::App& app, const CLI::ParseError& e,
     return fail(2, fmt::format("{}; 'lipscope --help' lists the commands",
                                words.empty() ? "no command" : e.what())
                        .c_str());
-  const CLI::App& command = *subs.front();
-  const std::string name = "lipscope " + command.get_name();
+  const CLI::App* innermost = subs.front();
+  std::string name = "lipscope " + innermost->get_name();
+  while (!innermost->get_subcommands().empty()) {
+    innermost = innermost->get_subcommands().front();
+    name += " " + innermost->get_name();
+  }
+  const CLI::App& command = *innermost;
   for (const std::string& word : words) {
     const std::string option = word.substr(0, word.find('='));
     if (option.rfind("--", 0) != 0 || option.size() < 3 ||
@@ -123,8 +130,12 @@ int main(int argc, char** argv) {
     CLI::App* sub = app.add_subcommand(name, summary);
     sub->set_help_flag("-h,--help", "show this help");
     Run run = declare(*sub);
-    for (CLI::Option* option : sub->get_options())
-      if (option->get_items_expected_max() > 0) option->check(not_empty());
+    const auto require_values = [](CLI::App* of) {
+      for (CLI::Option* option : of->get_options())
+        if (option->get_items_expected_max() > 0) option->check(not_empty());
+    };
+    require_values(sub);
+    for (CLI::App* inner : sub->get_subcommands(nullptr)) require_values(inner);
     summaries[name] = summary;
     commands.push_back({sub, std::move(run)});
   };
@@ -142,6 +153,9 @@ int main(int argc, char** argv) {
   add("eval", "how well a trained model predicts a text", eval_command);
   add("sample", "what a trained model writes", sample_command);
   add("certify", "how far a trained model's predictions hold", certify_command);
+  add("plan", "the questions of an audit, for many workers", plan_command);
+  add("merge", "journals of many workers as one file of records",
+      merge_command);
   add("report", "a page that shows records, offline, in any browser",
       report_command);
   add("compare", "two files of records side by side on one page",
@@ -153,9 +167,13 @@ int main(int argc, char** argv) {
 
   const auto help = std::make_shared<Help>(summaries);
   app.formatter(help);
-  for (const Command& command : commands) command.app->formatter(help);
+  for (const Command& command : commands) {
+    command.app->formatter(help);
+    for (CLI::App* inner : command.app->get_subcommands(nullptr))
+      inner->formatter(help);
+  }
 
-  const std::vector<std::string> words(argv + 1, argv + argc);
+  std::vector<std::string> words(argv + 1, argv + argc);
   std::vector<std::string> names;
   for (const Command& command : commands)
     names.push_back(command.app->get_name());
@@ -177,7 +195,10 @@ int main(int argc, char** argv) {
                        .c_str());
 
   try {
-    app.parse(argc, argv);
+    words = with_planned_arguments(words);
+    app.name(argv[0]);
+    // CLI11 takes the words from the last to the first
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::ParseError& e) {
     return say(app, e, words);
   } catch (const lipscope::InputError& e) {
@@ -194,6 +215,8 @@ int main(int argc, char** argv) {
                          .c_str());
   } catch (const lipscope::Violation& e) {
     return fail(4, e.what());
+  } catch (const lipscope::MergeConflict& e) {
+    return fail(1, e.what());
   } catch (const lipscope::audit::TextTooShort& e) {
     // a command that works in place of the one that was given
     const std::string instead =

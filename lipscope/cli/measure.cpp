@@ -20,6 +20,7 @@
 #include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/output_files.h"
+#include "lipscope/cli/planned.h"
 #include "lipscope/cli/progress_bar.h"
 #include "lipscope/cli/shared_options.h"
 #include "lipscope/cli/view.h"
@@ -205,6 +206,7 @@ void declare_measure(CLI::App& app, MeasureArguments& options) {
       ->type_name("BYTES")
       ->group(group);
 
+  declare_share(app, options.output);
   declare_output(app, options.output);
   app.add_flag("--tokens", o.tokens,
                "record how much of the worst change belongs to each token, at "
@@ -246,6 +248,21 @@ Run measure_command(CLI::App& app) {
               .answer = measured_finding(records.rows())});
     return options->strict && !outcome.converged ? 3 : 0;
   };
+}
+
+PlannedQuestions measure_questions(CLI::App& app) {
+  const auto options = std::make_shared<MeasureArguments>();
+  declare_measure(app, *options);
+  return {.plan =
+              [options](const std::vector<std::string>& arguments,
+                        const audit::Watch& watch) {
+                return audit::MeasureWorker(options->request, watch)
+                    .plan(arguments);
+              },
+          .files = [options] { return files_of(options->request.source, {}); },
+          .output = [options]() -> const OutputOptions& {
+            return options->output;
+          }};
 }
 
 }  // namespace lipscope::cli

@@ -19,6 +19,9 @@ void print_text(const std::string& text) { print_out(visible_text(text)); }
 
 Records records_for(const OutputOptions& o) {
   RecordsOptions options{.file = o.out, .resume = o.resume};
+  if (!o.plan.empty())
+    options.share = std::make_shared<const Share>(
+        read_plan(o.plan), o.shard.empty() ? Shard() : parse_shard(o.shard));
   if (o.json)
     options.shown = [](const nlohmann::ordered_json& row) {
       print_out(json_line(row));

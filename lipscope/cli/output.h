@@ -14,6 +14,7 @@ struct OutputOptions {
   std::string out;  ///< FILE.jsonl
   bool resume = false;
   bool force = false;
+  std::string plan, shard;  ///< of a command that can be planned
   ViewOptions view;
 };
 

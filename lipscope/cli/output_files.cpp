@@ -70,14 +70,15 @@ std::string beginning_of(const fs::path& path) {
 
 // A first line that was cut short by a crash still begins as ours do. So does
 // one that is longer than what was looked at.
-bool begins_as_records(std::string_view text) {
+bool begins_as(OutputKind kind, std::string_view text) {
   constexpr std::string_view ours = "{\"schema\":";
   const std::size_t newline = text.find('\n');
   const std::string_view line = text.substr(0, newline);
   try {
     const nlohmann::json first = parse_json("", line);
     return first.is_object() && first.contains("schema") &&
-           first.contains("command");
+           first.contains("command") &&
+           (first["command"] == "plan") == (kind == OutputKind::plan);
   } catch (const JsonSyntaxError&) {
     return newline == text.npos &&
            (line.starts_with(ours) || ours.starts_with(line));
@@ -102,7 +103,8 @@ bool is_our_config(const fs::path& path) {
 bool is_ours(OutputKind kind, const fs::path& path) {
   switch (kind) {
     case OutputKind::records:
-      return begins_as_records(beginning_of(path));
+    case OutputKind::plan:
+      return begins_as(kind, beginning_of(path));
     case OutputKind::matrix:
       return beginning_of(path).starts_with("\x93NUMPY");
     case OutputKind::page:
@@ -117,6 +119,8 @@ std::string name_of(OutputKind kind) {
   switch (kind) {
     case OutputKind::records:
       return "a file of records";
+    case OutputKind::plan:
+      return "a plan";
     case OutputKind::matrix:
       return "a NumPy file";
     case OutputKind::page:
@@ -203,6 +207,7 @@ OutputFiles files_of(const audit::SourceOptions& source,
   files.reads(source.embedded, "--embedded");
   files.reads(source.text, "--text");
   files.reads(source.ids, "--ids");
+  files.reads(output.plan, "--plan");
   files.writes(output.out, "--out", OutputKind::records);
   return files;
 }

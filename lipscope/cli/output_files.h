@@ -15,6 +15,7 @@ namespace lipscope::cli {
 /// How a file of each kind begins, which is how it is known as ours.
 enum class OutputKind {
   records,  ///< a JSON object with "schema" and "command" on the first line
+  plan,     ///< the same, with "command": "plan"
   matrix,   ///< NumPy's magic number
   page,     ///< as the page of report does
   trained   ///< beside a config.json with "model_type": "lipscope"

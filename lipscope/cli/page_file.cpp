@@ -37,9 +37,13 @@ void write_page_file(const PageFileOptions& o, bool compare) {
       audit::write_page({.files = o.files, .out = o.out, .compare = compare});
   if (!o.quiet)
     print_answer(fmt::format(
-        "{}: {} records, {:.1f} MB; open it in a browser",
+        "{}: {} records{}, {:.1f} MB; open it in a browser",
         std::filesystem::absolute(o.out).lexically_normal().string(),
-        page.records, static_cast<double>(page.bytes) / 1e6));
+        page.records,
+        page.left_out > 0
+            ? fmt::format(", which stand for {}", page.records + page.left_out)
+            : "",
+        static_cast<double>(page.bytes) / 1e6));
   if (compare) print_answer(page.finding);
   if (page.contradictions > 0)
     throw Violation(fmt::format(

@@ -15,6 +15,7 @@
 #include "lipscope/cli/numbers.h"
 #include "lipscope/cli/output.h"
 #include "lipscope/cli/output_files.h"
+#include "lipscope/cli/planned.h"
 #include "lipscope/cli/progress_bar.h"
 #include "lipscope/cli/shared_options.h"
 #include "lipscope/cli/view.h"
@@ -172,6 +173,7 @@ void declare_search(CLI::App& app, SearchArguments& options) {
       ->capture_default_str()
       ->group(group);
 
+  declare_share(app, options.output);
   declare_output(app, options.output);
   app.add_option("--save-input", o.save_input,
                  "write the best tokens, [n, d], to X.npy (one search only)")
@@ -203,6 +205,20 @@ Run search_command(CLI::App& app) {
         {.table = searched_table, .answer = searched_finding(records.rows())});
     return options->strict && !outcome.converged ? 3 : 0;
   };
+}
+
+PlannedQuestions search_questions(CLI::App& app) {
+  const auto options = std::make_shared<SearchArguments>();
+  declare_search(app, *options);
+  return {.plan =
+              [options](const std::vector<std::string>& arguments,
+                        const audit::Watch& watch) {
+                return audit::plan(options->request, arguments, watch);
+              },
+          .files = [options] { return files_of(options->request.source, {}); },
+          .output = [options]() -> const OutputOptions& {
+            return options->output;
+          }};
 }
 
 }  // namespace lipscope::cli

@@ -5,6 +5,7 @@
 
 #include "lipscope/cli/choice.h"
 #include "lipscope/cli/numbers.h"
+#include "lipscope/report/table.h"
 
 namespace lipscope::cli {
 

@@ -24,6 +24,20 @@ std::string this_machine() {
                      std::thread::hardware_concurrency());
 }
 
+std::string instruction_sets() {
+  const std::string flags = fmt::format(" {} ", cpu_field("flags"));
+  std::vector<std::string> found;
+  for (const char* set :
+       {"sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile"})
+    if (flags.find(fmt::format(" {} ", set)) != flags.npos)
+      found.emplace_back(set);
+  return found.empty() ? "unknown" : fmt::format("{}", fmt::join(found, " "));
+}
+
+std::string kind_of_cpu() {
+  return fmt::format("{}, {}", cpu_field("model name"), instruction_sets());
+}
+
 namespace {
 
 // as a shell would have to be given it
@@ -42,13 +56,6 @@ std::string quoted(const std::string& word) {
   return text + '\'';
 }
 
-std::vector<std::string> words() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::vector<std::string> found;
-  for (std::string word; std::getline(file, word, '\0');) found.push_back(word);
-  return found;
-}
-
 void append(std::string& line, const std::string& word) {
   if (!line.empty()) line += ' ';
   line += word;
@@ -56,16 +63,23 @@ void append(std::string& line, const std::string& word) {
 
 }  // namespace
 
+std::vector<std::string> command_words() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> found;
+  for (std::string word; std::getline(file, word, '\0');) found.push_back(word);
+  return found;
+}
+
 std::string command_line() {
   std::string line;
-  for (const std::string& word : words()) append(line, quoted(word));
+  for (const std::string& word : command_words()) append(line, quoted(word));
   return line;
 }
 
 std::string command_without(const std::vector<std::string>& options) {
   std::string line;
   bool value = false;  // of an option that is left out
-  for (const std::string& word : words()) {
+  for (const std::string& word : command_words()) {
     const bool left_out =
         std::find(options.begin(), options.end(),
                   word.substr(0, word.find('='))) != options.end();

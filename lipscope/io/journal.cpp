@@ -141,8 +141,10 @@ void Journal::append(const ordered_json& record) {
                              path_.string(), line.size(), text_of(error)));
 }
 
-void read_journal(const std::filesystem::path& path, const Take& take) {
-  read(read_text_file(path, largest_journal), path, take);
+JournalEnd read_journal(const std::filesystem::path& path, const Take& take) {
+  const std::string text = read_text_file(path, largest_journal);
+  return read(text, path, take).good_size < text.size() ? JournalEnd::torn
+                                                        : JournalEnd::whole;
 }
 
 }  // namespace lipscope

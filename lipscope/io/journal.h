@@ -54,11 +54,15 @@ class Journal {
   std::vector<nlohmann::ordered_json> records_;
 };
 
+/// Whether the last line of a journal is cut off.
+enum class JournalEnd { whole, torn };
+
 /// Hands over what a journal holds, in order, and leaves the file alone: one
 /// that is being written can be read, and a last line that is cut off is left
 /// out. InputError, with the line, for a file that is not a journal, and where
 /// `take` throws one.
-void read_journal(const std::filesystem::path& path,
-                  const std::function<void(nlohmann::ordered_json)>& take);
+JournalEnd read_journal(
+    const std::filesystem::path& path,
+    const std::function<void(nlohmann::ordered_json)>& take);
 
 }  // namespace lipscope

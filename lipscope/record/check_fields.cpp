@@ -60,18 +60,30 @@ constexpr Field fields[] = {{"schema", whole},
                             {"seconds", number}};
 
 // what some have
-constexpr Field others[] = {
-    {"commit", string},  // since version 0.2.0
-    {"quantity", string | null}, {"lower_is", string | null},
-    {"upper_is", string | null}, {"value_of", string},
-    {"value", number | null},    {"parameters", object},
-    {"details", object},         {"input", object | null},
-    {"cut", string | null},      {"fits", string},
-    {"command_line", string},    {"machine", string},
-    {"points", whole},           {"exponent", number},
-    {"exponent_low", number},    {"exponent_high", number},
-    {"confidence", number},      {"constant", number},
-    {"r_squared", number},       {"radius_correlation", number | null}};
+constexpr Field others[] = {{"commit", string},  // since version 0.2.0
+                            {"quantity", string | null},
+                            {"lower_is", string | null},
+                            {"upper_is", string | null},
+                            {"value_of", string},
+                            {"value", number | null},
+                            {"parameters", object},
+                            {"details", object},
+                            {"input", object | null},
+                            {"cut", string | null},
+                            {"fits", string},
+                            {"command_line", string},
+                            {"machine", string},
+                            {"build", string},
+                            {"cpu", string},
+                            {"line_sha256", string},
+                            {"points", whole},
+                            {"exponent", number},
+                            {"exponent_low", number},
+                            {"exponent_high", number},
+                            {"confidence", number},
+                            {"constant", number},
+                            {"r_squared", number},
+                            {"radius_correlation", number | null}};
 
 // what was asked for and what was found beside the numbers, as far as tables
 // and pages read them
@@ -94,7 +106,8 @@ constexpr Field details[] = {
     {"blocks", objects},      {"starts", objects},
     {"text", string},         {"outcome", string},
     {"citation", string},     {"certificates", object},
-    {"parts_log10", objects}, {"nothing_proved", string}};
+    {"parts_log10", objects}, {"nothing_proved", string},
+    {"bounds", whole}};
 
 bool is_of(const ordered_json& value, unsigned types) {
   if (value.is_null()) return types & null;

@@ -1,5 +1,7 @@
 #include "lipscope/record/key.h"
 
+#include "lipscope/io/sha256.h"
+
 namespace lipscope {
 namespace {
 
@@ -32,6 +34,20 @@ std::string key_of(const ordered_json& record) {
   const ordered_json input = field(record, "input");
   key["input"] = {field(input, "from"), field(input, "sha256")};
   return text_of(key);
+}
+
+std::string question_key(const ordered_json& record) {
+  const json command = field(record, "command");
+  const auto without = [&](std::initializer_list<const char*> parameters) {
+    ordered_json question = record;
+    if (question.contains("parameters") && question["parameters"].is_object())
+      for (const char* name : parameters) question["parameters"].erase(name);
+    question.erase("scope");
+    return sha256_text(key_of(question));
+  };
+  if (command == "bound") return without({"bound", "tokens"});
+  if (command == "search") return without({"of"});
+  return sha256_text(key_of(record));
 }
 
 std::string place_of(const ordered_json& record) {

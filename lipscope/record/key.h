@@ -36,6 +36,13 @@ namespace lipscope {
 ///   how many work on it          --threads
 std::string key_of(const nlohmann::ordered_json& record);
 
+/// The SHA-256 of the question that a piece of work answers, which a plan calls
+/// its key. It is that of key_of, but for commands that answer one question by
+/// several records: a bound is known when it is found, so `bound` asks for all
+/// bounds of a map, and `search` asks for the best input and records starts
+/// that led to it.
+std::string question_key(const nlohmann::ordered_json& record);
+
 /// Where this run met the question: the names under which it asks. A known
 /// answer is written down once for each place.
 std::string place_of(const nlohmann::ordered_json& record);

@@ -130,22 +130,33 @@ ordered_json to_json(const GrowthRecord& g) {
   json.update({{"d", g.of.d},
                {"fits", "lower"},
                {"scope", words_of(g.of.scope)},
-               {"points", g.fit.points},
-               {"exponent", g.fit.exponent},
-               {"exponent_low", g.fit.low},
-               {"exponent_high", g.fit.high},
+               {"points", 0},
+               {"exponent", 0.0},
+               {"exponent_low", 0.0},
+               {"exponent_high", 0.0},
                {"confidence", g.confidence},
-               {"constant", g.fit.constant},
-               {"r_squared", g.fit.r_squared},
-               {"radius_correlation", or_null(g.fit.radius_correlation)},
+               {"constant", 0.0},
+               {"r_squared", 0.0},
+               {"radius_correlation", nullptr},
                {"dtype", name_or_null(g.of.dtype)},
                {"seed", g.of.seed}});
+  set_fit(json, g.fit);
   json["parameters"] = g.of.parameters;
   // a fit over other points is another question
   std::vector<std::string> keys = g.keys;
   std::sort(keys.begin(), keys.end());
   json["parameters"]["points_sha256"] = fingerprint(keys);
   return json;
+}
+
+void set_fit(ordered_json& json, const GrowthFit& fit) {
+  json["points"] = fit.points;
+  json["exponent"] = fit.exponent;
+  json["exponent_low"] = fit.low;
+  json["exponent_high"] = fit.high;
+  json["constant"] = fit.constant;
+  json["r_squared"] = fit.r_squared;
+  json["radius_correlation"] = or_null(fit.radius_correlation);
 }
 
 namespace {

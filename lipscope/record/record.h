@@ -90,6 +90,9 @@ struct GrowthRecord {
 
 nlohmann::ordered_json to_json(const GrowthRecord& record);
 
+/// The numbers of a fit, into the JSON of a GrowthRecord.
+void set_fit(nlohmann::ordered_json& json, const GrowthFit& fit);
+
 /// Whether what holds with high probability is at most what holds for certain;
 /// to_json sees to that.
 bool says_no_less_than_certain(const nlohmann::ordered_json& record);

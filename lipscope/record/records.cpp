@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "lipscope/core/errors.h"
-#include "lipscope/core/machine.h"
 #include "lipscope/core/version.h"
 #include "lipscope/io/sha256.h"
 #include "lipscope/record/check_fields.h"
 #include "lipscope/record/key.h"
+#include "lipscope/record/provenance.h"
 #include "lipscope/report/table.h"
 
 namespace lipscope {
@@ -28,13 +28,6 @@ void check_sides(const ordered_json& record) {
       "failure of probability delta; the record says how it was got",
       text("lower"), text("upper"), text("upper_log10"), text("upper_whp"),
       text("n"), text("sample")));
-}
-
-ordered_json with_provenance(ordered_json record) {
-  static const std::string line = command_line(), machine = this_machine();
-  record["command_line"] = line;
-  record["machine"] = machine;
-  return record;
 }
 
 namespace {
@@ -118,7 +111,7 @@ void Records::write(const ordered_json& record) {
   if (!journal_) return;
   // a cut record is no answer: the whole one may follow it
   if (is_complete(record) && !written_.insert(line_hash(record)).second) return;
-  journal_->append(record);
+  journal_->append(options_.share ? sealed(record) : record);
 }
 
 void Records::show(const ordered_json& record) {
@@ -130,10 +123,9 @@ bool Records::keep(const Record& question) {
   const ordered_json* found = find(question);
   if (!found) return false;
   ordered_json row = at_the_place_of(to_json(question), *found);
+  row.erase("line_sha256");  // of its old place
   write(row);
-  for (const char* of_the_file : {"command_line", "machine"})
-    row.erase(of_the_file);
-  show(row);
+  show(without_provenance(row));
   return true;
 }
 
@@ -153,6 +145,16 @@ void Records::add(const Record& record) {
   write(with_provenance(json));
   show(json);
   check_sides(json);
+}
+
+void Records::check(Index number, const Record& question) const {
+  if (options_.share) options_.share->check(number, to_json(question));
+}
+
+Index Records::count_of(Index total) const {
+  if (!options_.share) return total;
+  options_.share->check_total(total);
+  return options_.share->size();
 }
 
 void Records::count(Index found, Index to_do) const {

@@ -11,12 +11,17 @@
 
 #include "lipscope/io/journal.h"
 #include "lipscope/record/record.h"
+#include "lipscope/record/share.h"
 
 namespace lipscope {
 
 struct RecordsOptions {
   std::filesystem::path file = {};  ///< FILE.jsonl; empty: nothing is written
   bool resume = false;  ///< what the file has already is not done again
+  /// Which of its questions a run answers, of a plan that several runs share.
+  /// Nothing: all of them. Each record then carries the hash of its line, for
+  /// who merges them.
+  std::shared_ptr<const Share> share = {};
   /// Called with each row of the run, found or new, when it is known. May be
   /// empty.
   std::function<void(const nlohmann::ordered_json& row)> shown = {};
@@ -59,6 +64,18 @@ class Records {
   /// again.
   void add(const GrowthRecord& record);
 
+  /// Whether question `number` of those that the command line asks is this
+  /// run's to answer.
+  bool takes(Index number) const {
+    return !options_.share || options_.share->has(number);
+  }
+  /// InputError if a share has another question under this number: something
+  /// changed since it was planned.
+  void check(Index number, const Record& question) const;
+  /// Whether it answers a share of the questions only; how many, of `total`.
+  bool shares() const { return options_.share != nullptr; }
+  Index count_of(Index total) const;
+
   /// Says how many answers are there, where the run resumes.
   void count(Index found, Index to_do) const;
   bool resumes() const { return options_.resume; }
@@ -93,9 +110,5 @@ class Violation : public std::runtime_error {
 
 /// Throws Violation, with what the record says, if it is not consistent.
 void check_sides(const nlohmann::ordered_json& record);
-
-/// A record as it goes into a file: with the command line and the machine that
-/// it is from.
-nlohmann::ordered_json with_provenance(nlohmann::ordered_json record);
 
 }  // namespace lipscope

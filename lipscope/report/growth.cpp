@@ -4,6 +4,7 @@
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <set>
+#include <tuple>
 
 #include "lipscope/core/errors.h"
 
@@ -16,6 +17,14 @@ double covariation(const Vector& x, const Vector& y) {
 }
 
 }  // namespace
+
+void sort_points(std::vector<GrowthPoint>& points) {
+  std::sort(points.begin(), points.end(),
+            [](const GrowthPoint& a, const GrowthPoint& b) {
+              return std::tie(a.n, a.value, a.radius) <
+                     std::tie(b.n, b.value, b.radius);
+            });
+}
 
 std::optional<GrowthFit> fit_growth(const std::vector<GrowthPoint>& points,
                                     double confidence) {

@@ -26,6 +26,10 @@ struct GrowthFit {
   std::optional<double> radius_correlation;
 };
 
+/// In one order, whoever measured them and when: sums are then the same to the
+/// last bit.
+void sort_points(std::vector<GrowthPoint>& points);
+
 /// The fit and its confidence interval, from Student's distribution with
 /// points − 2 degrees of freedom: it takes the residuals for independent,
 /// normal and alike at all lengths. Nothing where there are fewer than four

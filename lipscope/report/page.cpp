@@ -178,6 +178,15 @@ void Page::add(ordered_json record) {
   ++counts_.back();
 }
 
+void Page::leave_out(const ordered_json& record) {
+  require(!files_.empty(), "Page: a record before its file");
+  ++counts_.back();
+  ++left_out_;
+  if (const auto at = record.find("seconds");
+      at != record.end() && at->is_number())
+    left_out_seconds_ += at->get<double>();
+}
+
 // "castin-adversarial, mask none" is a figure of castin-adversarial.
 void Page::keep_of_experiment(const ordered_json& record) {
   const ordered_json command = record.value("command", ordered_json());
@@ -283,11 +292,12 @@ std::string Page::data() const {
                                 compact_json(files_[i]), counts_[i]));
   return fmt::format(
       R"({{"version":{},"machine":{},"compare":{},"files":[{}],"count":{},"columns":{},)"
-      R"("growth":[{}],"figures":[{}],"findings":{},"texts":[{}],"shares":[{}],"shares_of":{}}})",
+      R"("growth":[{}],"figures":[{}],"findings":{},"texts":[{}],"shares":[{}],"shares_of":{},"left_out":{},"left_out_seconds":{},"of_each":{}}})",
       compact_json(version()), compact_json(options_.machine), options_.compare,
       fmt::join(files, ","), columns_.size(), columns_.json(),
       fmt::join(growth_, ","), fmt::join(figures_, ","), findings(),
-      fmt::join(texts, ","), fmt::join(shares, ","), shares_.size());
+      fmt::join(texts, ","), fmt::join(shares, ","), shares_.size(), left_out_,
+      left_out_seconds_, options_.of_each);
 }
 
 // what the template says of itself, and what it said before

@@ -15,6 +15,9 @@ struct PageOptions {
   /// Two files side by side, and not one audit in several files.
   bool compare = false;
   std::string machine;  ///< on which the page is made, in words
+  /// Where not all records are added: of windows that differ in nothing else,
+  /// so many at most stand for all.
+  std::size_t of_each = 0;
   /// Tokens whose shares go into the page. Beyond, those of the largest
   /// constants of every layer and head are kept, and the page says so.
   std::size_t most_shares = 150'000;
@@ -35,6 +38,11 @@ class Page {
   /// The records that follow are those of this file.
   void begin_file(const std::string& name);
   void add(nlohmann::ordered_json record);
+
+  /// A record that others stand for: it is counted, with its seconds.
+  void leave_out(const nlohmann::ordered_json& record);
+
+  std::size_t left_out() const { return left_out_; }
 
   /// Of all files. Growth fits are not counted, nor what only describes the
   /// figure of an experiment (docs/records.md).
@@ -62,6 +70,8 @@ class Page {
   PageOptions options_;
   std::vector<std::string> files_;
   std::vector<std::size_t> counts_;  // of records, by file
+  std::size_t left_out_ = 0;
+  double left_out_seconds_ = 0.0;
   Columns columns_;
   std::vector<std::string> growth_;   // fits, as JSON
   std::vector<std::string> figures_;  // descriptions of experiments, as JSON

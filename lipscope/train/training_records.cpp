@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "lipscope/record/evidence.h"
-#include "lipscope/record/records.h"
+#include "lipscope/record/provenance.h"
 
 namespace lipscope {
 namespace {

@@ -22,7 +22,7 @@ from lipscope.commands import (  # noqa: E402
     train,
     wasserstein,
 )
-from lipscope.errors import CheckFailed, InputError, RunError, Violation  # noqa: E402
+from lipscope.errors import CheckFailed, InputError, MergeConflict, RunError, Violation, WorkLost  # noqa: E402
 from lipscope.operators import Norm, spectral_norm  # noqa: E402
 from lipscope.records import Record, Records, read  # noqa: E402
 
@@ -30,11 +30,13 @@ __all__ = [
     "Attention",
     "CheckFailed",
     "InputError",
+    "MergeConflict",
     "Norm",
     "Record",
     "Records",
     "RunError",
     "Violation",
+    "WorkLost",
     "__version__",
     "bound",
     "certify",

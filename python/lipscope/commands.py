@@ -12,6 +12,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, Union
 
 from lipscope import _core
@@ -140,9 +141,31 @@ def _run(
             found = command(options, progress=told, **parts)
         except InputError as wrong:
             raise InputError(_in_python(str(wrong))) from None
+    return _records_of(found)
+
+
+def _records_of(found: dict[str, Any]) -> Records:
     arrays = found["arrays"]
     rows = [Record(json.loads(line), *arrays.get(i, (None, None))) for i, line in enumerate(found["rows"])]
     return Records(rows, [Record(json.loads(line)) for line in found["fits"]], found["finding"])
+
+
+def _run_on(
+    executor: Executor, workers: int | None, options: dict[str, Any], progress: Progress, in_memory: bool
+) -> Records:
+    from lipscope.executor import measure_on
+
+    if in_memory:
+        raise TypeError("executor: workers read weights and tokens from files; these are in memory")
+    for name in ("directions", "budget"):
+        if options.get(name):
+            raise TypeError(f"{name}: not with an executor")
+    count = None if workers is None else _whole("workers", workers, 1)
+    with shown(progress) as told:
+        try:
+            return _records_of(measure_on(executor, options, count, told))
+        except InputError as wrong:
+            raise InputError(_in_python(str(wrong))) from None
 
 
 def _one_or_all(records: Records) -> Record | Records:
@@ -231,6 +254,8 @@ def measure(
     out: Path | None = None,
     resume: bool | None = None,
     directions: bool | None = None,
+    executor: Executor | None = None,
+    workers: int | None = None,
     progress: Progress = None,
 ) -> Record | Records:
     """How strongly each layer or head reacts at these inputs: ``lipscope measure``.
@@ -240,9 +265,18 @@ def measure(
     (tokens at the beginning and at the end) hide tokens beside the mask. One measurement gives a :class:`Record`, several give :class:`Records`. ``directions`` keeps the
     witness of every number as ``record.direction`` (of an :class:`lipscope.Attention` it is always kept). With
     ``out="audit.jsonl"`` each record is written as it is made, and ``resume=True`` goes on after an interruption.
+
+    ``executor`` is any ``concurrent.futures.Executor`` whose workers answer the questions, in this machine or others
+    (docs/cluster.md); ``workers`` how many it has, where it does not say; ``threads`` then counts for each worker, and
+    is 1. The result and the file are those of a run without it.
     """
     given = dict(locals())
+    del given["executor"], given["workers"]
     options, given_weights, x = _source(given)
+    if executor is not None:
+        return _one_or_all(_run_on(executor, workers, options, progress, given_weights is not None or x is not None))
+    if workers is not None:
+        raise TypeError("workers: there is no executor")
     if given_weights is not None and directions is None:
         options["directions"] = True
     return _one_or_all(_run(_core.measure, options, progress, given_weights, x))

@@ -5,14 +5,16 @@ A caller's mistake, such as arrays whose shapes do not fit, is a plain
 ``status`` of a result.
 """
 
-from lipscope._core import InputError, RunError, Violation
+from lipscope._core import InputError, MergeConflict, RunError, Violation
 
-__all__ = ["CheckFailed", "InputError", "RunError", "Violation"]
+__all__ = ["CheckFailed", "InputError", "MergeConflict", "RunError", "Violation", "WorkLost"]
 
 InputError.__doc__ = """A file or a request is wrong. The message names the file, the place in it, and
 what was expected there. It is a :class:`ValueError`."""
 RunError.__doc__ = """The run could not be carried through though its input was fine: a full disk, no
 memory, a number that is not finite. It is a :class:`RuntimeError`."""
+MergeConflict.__doc__ = """Two workers answered one question, and both answers cannot be right. The message has both. It is a
+:class:`RuntimeError`."""
 Violation.__doc__ = """A number from below came out above one from above: something is wrong with
 lipscope or the machine. It is a :class:`RuntimeError`."""
 
@@ -25,5 +27,16 @@ class CheckFailed(AssertionError):
         self.record = record
 
 
-for _kind in (InputError, RunError, Violation, CheckFailed):
+class WorkLost(RuntimeError):
+    """Questions that no worker of an executor answered, by name: ``questions``. What others answered is in ``out``."""
+
+    def __init__(self, message: str, questions: list[str]) -> None:
+        super().__init__(message, questions)
+        self.questions = questions
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+for _kind in (InputError, MergeConflict, RunError, Violation, CheckFailed, WorkLost):
     _kind.__module__ = "lipscope"

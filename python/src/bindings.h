@@ -13,6 +13,7 @@ void bind_attention(nb::module_& m);
 void bind_theory(nb::module_& m);
 void bind_transformer(nb::module_& m);
 void bind_commands(nb::module_& m);
+void bind_executor(nb::module_& m);
 
 /// Raises what a signal handler of Python raises, KeyboardInterrupt above all,
 /// if a signal has come. Takes the GIL. Handlers run on the main thread alone;

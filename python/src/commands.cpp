@@ -23,6 +23,7 @@
 #include "lipscope/model/activation.h"
 #include "lipscope/report/findings.h"
 #include "options.h"
+#include "requests.h"
 #include "watched_run.h"
 #include "weights.h"
 
@@ -73,6 +74,8 @@ void read_solver(const Options& o, MeasureOptions& solver) {
   o.read("threads", solver.threads);
 }
 
+}  // namespace
+
 void read_request(const Options& o, audit::MeasureRequest& r) {
   read_source(o, r.source);
   read_selection(o, r.selection);
@@ -82,6 +85,8 @@ void read_request(const Options& o, audit::MeasureRequest& r) {
   o.read("budget", r.budget);
   o.read("tokens", r.tokens);
 }
+
+namespace {
 
 void read_request(const Options& o, audit::BoundRequest& r) {
   read_source(o, r.source);
@@ -264,6 +269,15 @@ nb::dict found_by(const Rows& rows, const Rows& fits,
   found["finding"] = finding;
   return found;
 }
+
+}  // namespace
+
+nb::dict found_in(const Rows& rows, const Rows& fits,
+                  const std::string& finding) {
+  return found_by(rows, fits, {}, finding);
+}
+
+namespace {
 
 RecordsOptions records_options(const Options& o) {
   RecordsOptions options;

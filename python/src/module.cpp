@@ -13,4 +13,5 @@ NB_MODULE(_core, m) {
   lipscope::python::bind_theory(m);
   lipscope::python::bind_transformer(m);
   lipscope::python::bind_commands(m);
+  lipscope::python::bind_executor(m);
 }

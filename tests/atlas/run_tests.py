@@ -73,6 +73,21 @@ class AtlasTest(unittest.TestCase):
             self.assertIn("| 7 | 1.00 | 2.00 | 3.00 |", written)
             self.assertEqual(json.loads(data.read_text())["models"]["minilm"], known["models"]["minilm"])
 
+    def test_many_machines_make_the_same_atlas(self):
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder)
+            (place / "atlas.md").write_text("<!-- tables of tools/atlas --><!-- end of the tables -->")
+            where = ("--records", place / "records", "--document", place / "atlas.md", "--data", place / "atlas.json")
+            for step in (("--plans",), ("--shard", "1/2"), ("--shard", "2/2"), ("--merge",)):
+                done = self.run_atlas(*step, *where)
+                self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(json.loads((place / "atlas.json").read_text()),
+                             json.loads((self.place / "atlas.json").read_text()))
+            # the parts are what was merged, not measured again
+            merged = (place / "records" / "minilm, trained, none, attn.jsonl").read_text()
+            self.assertIn("1-of-2.jsonl", merged)
+            self.assertIn("2-of-2.jsonl", merged)
+
     def test_parts_that_were_measured_elsewhere_stay_beside_those_of_here(self):
         with tempfile.TemporaryDirectory() as folder:
             place, here = Path(folder), "minilm, untrained, causal, residual.jsonl"

@@ -115,6 +115,10 @@ inline std::vector<OptionRow> option_table() {
     for (const char* option : {"--sort", "--top"})
       same(c, option, "which rows are shown, and in which order");
   };
+  const auto planned = [&](const std::string& c) {
+    same(c, "--plan", "which questions are answered, not what they ask");
+    same(c, "--shard", "which questions are answered, not what they ask");
+  };
   const auto strict = [&](const std::string& c) {
     same(c, "--strict", "chooses the exit code");
   };
@@ -136,6 +140,7 @@ inline std::vector<OptionRow> option_table() {
        "--budget 1000", "--budget 2000");
   strict("measure");
   output("measure");
+  planned("measure");
   saved("measure", "--save-direction");
   saved("measure", "--save-input");
 
@@ -150,6 +155,7 @@ inline std::vector<OptionRow> option_table() {
   changes("bound", "--norm", layer + ball, "--norm 2", "--norm token");
   changes("bound", "--radius", layer, "--radius 1", "--radius 2");
   output("bound");
+  planned("bound");
 
   // ---- search
   const std::string little = "--restarts 1 --max-evaluations 10 --budget 0 ",
@@ -171,6 +177,7 @@ inline std::vector<OptionRow> option_table() {
        "--budget 1000");
   strict("search");
   output("search");
+  planned("search");
   saved("search", "--save-direction");
   saved("search", "--save-input");
 
@@ -239,6 +246,7 @@ inline std::vector<OptionRow> option_table() {
   same("certify", "--threads", "each position is done by one thread",
        short_book, "--threads 1", "--threads 2");
   output("certify");
+  planned("certify");
 
   // ---- reproduce
   changes("reproduce", "--model", "layer-norm", "--model {model}",
@@ -331,6 +339,10 @@ inline std::vector<OptionRow> option_table() {
   for (const char* command : {"report", "compare"})
     for (const char* option : {"--out", "--force", "--quiet", "--help"})
       same(command, option, "shows records and makes none");
+  same("plan", "--help", "asks what its command asks, and answers nothing");
+  for (const char* option : {"--plan", "--out", "--missing", "--tolerance",
+                             "--strict", "--quiet", "--force", "--help"})
+    same("merge", option, "puts records together and makes none");
   for (const char* option : {"--threads", "--json", "--help"})
     same("doctor", option, "looks at the machine and makes no record");
   return rows;

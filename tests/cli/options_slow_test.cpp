@@ -24,8 +24,8 @@ using nlohmann::ordered_json;
 
 const char* const commands[] = {"measure", "bound",   "search",    "meanfield",
                                 "invert",  "certify", "reproduce", "train",
-                                "eval",    "sample",  "report",    "compare",
-                                "doctor"};
+                                "eval",    "sample",  "plan",      "merge",
+                                "report",  "compare", "doctor"};
 
 // the first long name of each option that the program says it has
 std::set<std::string> options_of(const std::string& command) {

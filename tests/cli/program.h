@@ -102,7 +102,8 @@ inline std::vector<nlohmann::json> json_lines(const std::string& text) {
 /// A record without what differs from run to run, and from file to screen.
 inline nlohmann::json without_times(nlohmann::json record) {
   record.erase("seconds");
-  for (const char* of_the_run : {"command_line", "machine"})
+  for (const char* of_the_run :
+       {"command_line", "machine", "build", "cpu", "line_sha256"})
     record.erase(of_the_run);
   if (record.contains("details"))
     for (const char* time : {"upper_seconds", "input_seconds"})

@@ -50,10 +50,11 @@ function measuredWords(view) {
   const of = [layers && plural(layers, "layer"), heads && plural(heads, "head")].filter(Boolean);
   const open = view.filter((k) => !converged(k)).length;
   const text = get(i, "input.name");
-  return `${plural(view.length, "constant")} of ${of.length ? `${listed(of)} of ` : ""}${
-             get(i, "model") === null ?
-                 "a model without a name" :
-                 shortName(get(i, "model"))}, ${mapWords[get(i, "map")] ?? `map ${get(i, "map")}`}; ` +
+  return `${plural(view.length, data.left_out > 0 ? "shown constant" : "constant")} of ${
+             of.length ?
+                 `${listed(of)} of ` :
+                 ""}${get(i, "model") === null ? "a model without a name" : shortName(get(i, "model"))}, ${
+             mapWords[get(i, "map")] ?? `map ${get(i, "map")}`}; ` +
       `${kindWords[get(i, "kind")] ?? get(i, "kind")}, ${maskWords(get(i, "mask"))}, norm ${
              get(i, "norm")}, ${scopeWords(get(i, "scope"))} of ` +
       `${

@@ -29,10 +29,22 @@ function otherHero() {
   return [
     el("h1", null, words(allRecords.filter(mine))),
     el("p", {class: "lede"},
-       `${plural(data.count, "record")} of ${listed(distinct(allRecords, "command").map(plain))}${
+       `${plural(data.count + data.left_out, "record")} of ${
+           listed(distinct(allRecords, "command").map(plain))}${
            models.length ? `: ${listed(models.map(plain))}` :
                            ""}${texts.length ? `, over ${listed(texts)}` : ""}.`),
   ];
+}
+
+// Where a browser would need long for all records.
+function leftOutNote() {
+  return data.left_out > 0 &&
+      el("p", {class: "lede", id: "left-out"},
+         `The page shows ${count(data.count)} of ${
+             count(
+                 data.count +
+                 data.left_out)} records, which stand for all: where only the window of the text differs, up to ${
+             data.of_each} records, the smallest and the largest constant among them and the others at equal ranks between. Medians are those of the shown ones. The files have every record.`);
 }
 
 function viewName(view) {
@@ -69,7 +81,9 @@ function provenanceSection() {
     ["Chance of failure (whp)", few(all("delta"))],
     [
       "Time measuring",
-      allRecords.length ? `${shown(allRecords.reduce((s, i) => s + (num(i, "seconds") ?? 0), 0), 3)} s` : ""
+      allRecords.length ?
+          `${shown(allRecords.reduce((s, i) => s + (num(i, "seconds") ?? 0), data.left_out_seconds), 3)} s` :
+          ""
     ],
     ["Page made", `by lipscope ${data.version}${data.machine ? ` on ${data.machine}` : ""}`],
   ].filter(([, v]) => v);
@@ -113,6 +127,7 @@ function render() {
           isCompare        ? compareHero() :
               views.length ? measuredHero() :
                              otherHero(),
+          leftOutNote(),
           constants.length > 0 && explanation(),
   ].flat().filter(Boolean));
   const active = document.activeElement?.closest("section")?.id;
