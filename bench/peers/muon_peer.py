@@ -42,7 +42,9 @@ def gradient(number, step):
 
 
 def newton_schulz(d):
-    """Singular values by the polynomial, not by products: another way to the same."""
+    """Singular values by the polynomial, not by products: another way to the same. Of zeros no step."""
+    if not d.any():
+        return d
     u, s, vt = np.linalg.svd(d / np.sqrt((d * d).sum()), full_matrices=False)
     for _ in range(5):
         s = A * s + B * s**3 + C * s**5

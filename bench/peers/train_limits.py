@@ -22,7 +22,9 @@ def norm(m):
 
 
 def by_rule(m, rule, limit):
-    """train/singular_values.h, on the singular values themselves."""
+    """train/singular_values.h, on the singular values themselves; zeros stay."""
+    if not m.any():
+        return m
     u, s, vt = torch.linalg.svd(m, full_matrices=False)
     s = s / limit
     if rule == "cap":
@@ -124,8 +126,22 @@ def limit_comparing_heads(c, w, h, limits, rule, radius):
         w[h + f"attn.{n}.weight"].data = matrix.contiguous()
 
 
+def newhouse25_limits(c, w, rule):
+    """train/newhouse25_limits.h: q, k and v each one matrix for all heads."""
+    k, wider = c["width"] // c["heads"], math.sqrt(c["hidden"] / c["width"])
+    for i in range(c["layers"]):
+        h = f"h.{i}."
+        of = {"attn.o": [1.0], "attn.qkv": [k**-0.25, k**-0.25, 1 / 3], "mlp.up": [wider],
+              "mlp.down": [1 / (wider * SLOPE["gelu"])]}
+        for name, norms in of.items():
+            m = w[h + name + ".weight"]
+            m.data = in_blocks(m.data, len(norms), lambda b, j: by_rule(b, rule, norms[j]))
+
+
 def limit_matrices(c, w, limits, rule):
     """All matrices but the head's, train/weight_limits.h."""
+    if limits.get("matrix_limits") == "newhouse25":
+        return newhouse25_limits(c, w, rule)
     radius = limits.get("longest_token")
     for i in range(c["layers"]):
         h = f"h.{i}."
@@ -175,5 +191,14 @@ def begin_within(c, w, limits):
     """Under a rule and with tokens of limited length: orthogonal matrices, full-length tokens."""
     w["wte.weight"].data = shorten_rows(w["wte.weight"].data, limits["longest_token"], True)
     limit_matrices(c, w, limits, "normalise")
-    limit_head(c, w, limits, "normalise")
+    if "max_lipschitz" in limits:
+        limit_head(c, w, limits, "normalise")
     keep_within(c, w, limits)
+
+
+@torch.no_grad()
+def make_outputs_zero(w):
+    """train/zero_outputs.h"""
+    for name, m in w.items():
+        if name.endswith((".attn.o.weight", ".mlp.down.weight")):
+            m.zero_()

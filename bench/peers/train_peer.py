@@ -327,6 +327,8 @@ def model(**changes):
 POSITION = dict(mixer="position", position_heads=2, heads_apart=True)
 BESIDE = dict(width=12, heads=3, position_heads=1, heads_apart=True)
 PLAIN = dict(norm="none", positions="none", residual="none", activation="max_min")
+NEWHOUSE = dict(mixer="dot", norm="none", positions="rotary", residual="convex",
+                residual_share=0.25, hidden=32)
 ALL = dict(**PLAIN, mixer="position", layers=3, width=16, heads=4, position_heads=4,
            heads_apart=True, hidden=32, head_bias=True)
 CASES = [(m, dict(mixer=m), {}) for m in MIXERS] + [
@@ -378,6 +380,14 @@ CASES = [(m, dict(mixer=m), {}) for m in MIXERS] + [
      dict(singular_values="soft", max_lipschitz=1.0, promise="token")),
     ("promise 2, gelu, residual add", dict(POSITION, norm="none"),
      dict(singular_values="normalise", max_lipschitz=4.0, promise="2")),
+    ("zero outputs", dict(mixer="dot", norm="pre"), dict(zero_outputs=True)),
+    ("newhouse25's limits", NEWHOUSE, dict(singular_values="soft", matrix_limits="newhouse25")),
+    ("newhouse25's limits, capped", NEWHOUSE,
+     dict(singular_values="cap", matrix_limits="newhouse25")),
+    ("newhouse25", NEWHOUSE,
+     dict(begin=True, zero_outputs=True, rate=0.02, warmup=0, schedule="linear", steps=10,
+          optimizer="muon", muon_rate=0.05, singular_values="soft", matrix_limits="newhouse25",
+          longest_token=math.sqrt(8))),
     ("all", ALL, dict(begin=True, rate=0.02, warmup=0, schedule="linear", steps=10,
                       optimizer="muon", muon_rate=0.05, singular_values="soft", longest_token=2.0,
                       max_lipschitz=1.5, promise="token"))]
@@ -390,6 +400,8 @@ def golden():
                      **of_model})
         training = {**dict(rate=1e-2, warmup=4), **of_training}
         learner = Learner(c, sines(c), **training)
+        if training.get("zero_outputs"):
+            train_limits.make_outputs_zero(learner.w)
         if training.get("begin"):
             train_limits.begin_within(c, learner.w, training)
         losses = []

@@ -5,29 +5,57 @@
 #include "lipscope/io/sha256.h"
 #include "lipscope/io/text_file.h"
 #include "lipscope/train/model_folder.h"
+#include "lipscope/train/state_file.h"
 #include "lipscope/train/training_memory.h"
 
 namespace lipscope::audit {
 
-Predictor::Predictor(const std::string& folder, int threads)
+std::string name_of(SavedWeights weights) {
+  switch (weights) {
+    case SavedWeights::best:
+      return "best";
+    case SavedWeights::last:
+      return "last";
+  }
+  throw std::invalid_argument("name_of: no such weights");
+}
+
+Predictor::Predictor(const std::string& folder, int threads,
+                     SavedWeights weights)
     : threads_(threads), tokenizer_(Vocabulary({})) {
   const std::optional<LanguageModelConfig> own =
       read_language_model_config(std::filesystem::path(folder) / "config.json");
-  if (own)
-    open_learnt(*own, folder);
-  else
-    open_pretrained(folder);
+  if (own) {
+    open_learnt(*own, folder, weights);
+    return;
+  }
+  if (weights == SavedWeights::last)
+    throw InputError(fmt::format(
+        "{}: no folder of lipscope train, which alone keeps the last weights",
+        folder));
+  open_pretrained(folder);
 }
 
 void Predictor::open_learnt(const LanguageModelConfig& config,
-                            const std::string& folder) {
+                            const std::string& folder, SavedWeights weights) {
   require_model_memory(config, sizeof(float), folder);
-  const std::filesystem::path file =
-      std::filesystem::path(folder) / "model.safetensors";
   tokenizer_ = load_tokenizer(folder);
   context_ = config.context;
   learnt_.emplace(config);
-  learnt_->weights = read_weights(file, learnt_->model.layout());
+  const Layout& layout = learnt_->model.layout();
+  std::filesystem::path file =
+      std::filesystem::path(folder) / "model.safetensors";
+  if (weights == SavedWeights::last) {
+    const std::optional<Checkpoint> last = read_checkpoint(folder, layout);
+    if (!last)
+      throw InputError(fmt::format(
+          "{}: has no checkpoint, of which the last weights are", folder));
+    learnt_->weights = last->state.weights;
+    file = std::filesystem::path(folder) /
+           StateFile{.step = last->state.step}.checkpoint();
+  } else {
+    learnt_->weights = read_weights(file, layout);
+  }
   sha256_ = sha256_file(file);
   next_ = next_token(learnt_->model, learnt_->weights);
 }

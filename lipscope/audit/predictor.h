@@ -10,6 +10,14 @@
 
 namespace lipscope::audit {
 
+/// Which weights of a folder that `lipscope train` made.
+enum class SavedWeights {
+  best,  ///< of the least validation loss: model.safetensors
+  last   ///< of the last checkpoint, which is the last step of a finished run
+};
+
+std::string name_of(SavedWeights weights);  ///< "best", "last"
+
 /// The language model of a folder, as `eval` and `sample` read it: its
 /// tokenizer, and what it says of the next token, in f32.
 ///
@@ -19,8 +27,10 @@ namespace lipscope::audit {
 class Predictor {
  public:
   /// InputError for a folder that is not to be read, for BERT, which does not
-  /// predict the next token, and for a lack of memory.
-  explicit Predictor(const std::string& folder, int threads = 0);
+  /// predict the next token, for a lack of memory, and for the last weights
+  /// where there is no checkpoint.
+  explicit Predictor(const std::string& folder, int threads = 0,
+                     SavedWeights weights = SavedWeights::best);
   Predictor(const Predictor&) = delete;  // what it calls points into it
   Predictor& operator=(const Predictor&) = delete;
 
@@ -40,8 +50,8 @@ class Predictor {
     explicit Learnt(const LanguageModelConfig& config) : model(config) {}
   };
 
-  void open_learnt(const LanguageModelConfig& config,
-                   const std::string& folder);
+  void open_learnt(const LanguageModelConfig& config, const std::string& folder,
+                   SavedWeights weights);
   void open_pretrained(const std::string& folder);
 
   int threads_;

@@ -42,6 +42,10 @@ class Reproducing final {
     if (o_.experiment.steps > 0 && !learns)
       throw InputError(fmt::format("--steps {}: nothing learns in {}",
                                    o_.experiment.steps, experiment_.name));
+    if (!o_.experiment.runs.empty() && !experiment_.shows_runs)
+      throw InputError(fmt::format("--runs {}: {} shows no trained models",
+                                   o_.experiment.runs.front(),
+                                   experiment_.name));
     if (!o_.text.empty() && !learns &&
         (o_.model.empty() || !experiment_.reads_text))
       throw InputError(fmt::format(

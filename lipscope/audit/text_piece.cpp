@@ -29,6 +29,7 @@ TextPiece piece_of(const TextPieceOptions& o, const Tokenizer& tokenizer) {
   if (o.piece == "train") end = pieces.train_end;
   if (o.piece == "valid") begin = pieces.train_end, end = pieces.valid_end;
   if (o.piece == "test") begin = pieces.valid_end;
+  if (o.piece == "last-tenth") begin = pieces.train_end;
   if (end - begin < 2)
     throw InputError(
         fmt::format("{}: {} tokens to read ({}); there must be two at least",

@@ -12,6 +12,7 @@
 #include "lipscope/train/training_memory.h"
 #include "lipscope/train/training_run.h"
 #include "lipscope/train/weight_limits.h"
+#include "lipscope/train/zero_outputs.h"
 
 namespace lipscope::audit {
 namespace {
@@ -54,6 +55,7 @@ ordered_json settings_of(const TrainRequest& o, const std::string& text) {
   if (t.optimizer == Optimizer::muon) json["muon-lr"] = t.muon.rate;
   // the rate of every step depends on the last one
   if (t.schedule.after == Schedule::After::linear) json["steps"] = o.run.steps;
+  if (t.zero_outputs) json["zero-outputs"] = true;
   const WeightLimits& l = t.limits;
   if (l.lipschitz)
     json.update(
@@ -62,6 +64,8 @@ ordered_json settings_of(const TrainRequest& o, const std::string& text) {
   if (l.longest_token) json["longest-token"] = *l.longest_token;
   if (l.rule != SingularValues::free) {
     json["singular-values"] = name_of(l.rule);
+    if (l.matrices != MatrixLimits::one)
+      json["matrix-limits"] = name_of(l.matrices);
     if (compares(o.model.mixer)) json["score-limit"] = l.scores;
   }
   return json;
@@ -108,8 +112,15 @@ void require_allowed(const TrainRequest& request) {
                                  limits.lipschitz       ? "--max-lipschitz"
                                  : limits.longest_token ? "--longest-token"
                                  : limits.spectral      ? "--spectral-cap"
-                                                        : "--singular-values",
+                                 : limits.matrices == MatrixLimits::newhouse25
+                                     ? "--matrix-limits"
+                                     : "--singular-values",
                                  why));
+  if (request.training.zero_outputs)
+    if (const std::string why =
+            objection_to_zero_outputs(request.model, limits);
+        !why.empty())
+      throw InputError(fmt::format("--zero-outputs: {}", why));
   const Schedule& schedule = request.training.schedule;
   if (schedule.after == Schedule::After::linear &&
       schedule.warmup > schedule.steps)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,15 @@ CLI::Option* only(CLI::Option* option, std::vector<std::string> words);
 template <class Enum>
 CLI::Option* only(CLI::Option* option,
                   const std::vector<std::pair<std::string, Enum>>& words);
+
+/// Values of an enumeration with their names, for `only`.
+template <class Enum>
+std::vector<std::pair<std::string, Enum>> by_name(
+    std::initializer_list<Enum> all) {
+  std::vector<std::pair<std::string, Enum>> names;
+  for (const Enum e : all) names.emplace_back(name_of(e), e);
+  return names;
+}
 
 /// The words are offered by completion, and others are for the command to
 /// judge.

@@ -32,6 +32,15 @@ namespace {
 
 // ---- what is printed
 
+// a value, and in brackets its range over several seeds
+std::string value_cell(const ordered_json& row) {
+  const std::string value = cell(row["value"]);
+  const ordered_json& found = row["details"];
+  if (!found.contains("least") || !found.contains("most")) return value;
+  return fmt::format("{} ({} to {})", value, cell(found["least"]),
+                     cell(found["most"]));
+}
+
 // values that are no constants: a line for each x, a column for each series
 std::string value_table(const Figure& figure,
                         const std::vector<ordered_json>& rows,
@@ -52,7 +61,15 @@ std::string value_table(const Figure& figure,
       line = lines.insert(lines.end(), ordered_json{{"x", row["x"]}});
     const bool converged = row["status"] == "converged";
     starred = starred || !converged;
-    (*line)["of " + series] = cell(row["value"]) + (converged ? "" : " *");
+    (*line)["of " + series] = value_cell(row) + (converged ? "" : " *");
+  }
+  // where curves share no x, a line for each point
+  if (2 * lines.size() > rows.size() && columns.size() > 3) {
+    columns = {{"series", "series"}, {"x", figure.x_name}, {"value", "value"}};
+    lines = rows;
+    for (ordered_json& line : lines)
+      line["value"] =
+          value_cell(line) + (line["status"] == "converged" ? "" : " *");
   }
   return figure.y_name + ":\n" + table(columns, lines, view.width) +
          (starred ? "* not converged\n" : "");
@@ -62,6 +79,9 @@ std::string value_table(const Figure& figure,
 ordered_json reproduced_line(ordered_json record) {
   const ordered_json asked = record["parameters"];
   record.update(asked);
+  // where it is drawn can be known after it was asked
+  if (record["details"].contains("drawn_at"))
+    record["x"] = record["details"]["drawn_at"];
   if (record["upper"].is_null() && record["upper_log10"].is_number())
     record["upper"] =
         fmt::format("10^{:.1f}", record["upper_log10"].get<double>());
@@ -134,9 +154,15 @@ void declare_reproduce(CLI::App& app, ReproduceArguments& options) {
       ->type_name("DIR");
   app.add_option("--text", o.text,
                  "a text that the model reads (castin-real), or that models "
-                 "learn (kim-charlm, kim-stability, robustness-histogram; "
+                 "learn (kim-charlm, kim-stability, newhouse-shakespeare, "
+                 "robustness-histogram; "
                  "without it, a generated one)")
       ->type_name("FILE");
+  app.add_option("--runs", o.experiment.runs,
+                 "folders of lipscope train whose last weights are shown in "
+                 "place of models that it trains (newhouse-shakespeare; give "
+                 "the text that they learnt)")
+      ->type_name("DIR");
   const char* group = "How hard to try";
   app.add_flag("--full", o.experiment.full,
                "the full size of the paper: minutes to hours")
@@ -196,6 +222,7 @@ Run reproduce_command(CLI::App& app) {
     OutputFiles files;
     files.reads(o.model, "--model");
     files.reads(o.text, "--text");
+    for (const std::string& run : o.experiment.runs) files.reads(run, "--runs");
     files.writes(options->output.out, "--out", OutputKind::records);
     files.check(options->output.force);
     Records records = records_for(options->output);

@@ -203,9 +203,10 @@ void declare_text_piece(CLI::App& app, audit::TextPieceOptions& o) {
       ->type_name("FILE");
   auto* split =
       app.add_option("--split", o.piece,
-                     "the whole text, or one of the parts that train makes")
+                     "the whole text, or one of the parts that train makes; "
+                     "last-tenth: valid and test together")
           ->capture_default_str();
-  only(split, {"all", "train", "valid", "test"});
+  only(split, {"all", "train", "valid", "test", "last-tenth"});
 }
 
 void declare_solver(CLI::App& app, MeasureOptions& o,

@@ -35,14 +35,6 @@ struct TrainArguments {
   bool force = false;
 };
 
-template <class Enum>
-std::vector<std::pair<std::string, Enum>> by_name(
-    std::initializer_list<Enum> all) {
-  std::vector<std::pair<std::string, Enum>> names;
-  for (const Enum e : all) names.emplace_back(name_of(e), e);
-  return names;
-}
-
 void declare_train(CLI::App& app, TrainArguments& options) {
   audit::TrainRequest& o = options.request;
   app.description(
@@ -209,6 +201,10 @@ void declare_train(CLI::App& app, TrainArguments& options) {
       ->transform(number_not_negative())
       ->capture_default_str()
       ->group(group);
+  app.add_flag("--zero-outputs", o.training.zero_outputs,
+               "the matrices by which attention and MLP write begin at zero, "
+               "so that every layer begins by adding nothing")
+      ->group(group);
   count("--eval-every", o.run.eval_every,
         "steps between evaluations; each is also a checkpoint");
   app.add_option("--measure", o.run.measured_characters,
@@ -261,6 +257,15 @@ void declare_train(CLI::App& app, TrainArguments& options) {
           ->group(group);
   only(rule, by_name({SingularValues::free, SingularValues::cap,
                       SingularValues::soft, SingularValues::normalise}));
+  auto* matrices =
+      app.add_option("--matrix-limits", o.training.limits.matrices,
+                     "the norms of matrices under such a rule: one, or "
+                     "newhouse25 (those of that paper, for dot-product heads "
+                     "with an output matrix and gelu: 1 between root mean "
+                     "squares, scores q.k/k, values a third)")
+          ->default_str("one")
+          ->group(group);
+  only(matrices, by_name({MatrixLimits::one, MatrixLimits::newhouse25}));
   app.add_option("--score-limit", o.training.limits.scores,
                  "with --singular-values and --longest-token R: "
                  "|W_Q W_K^T|R^2/sqrt(k) of heads that compare, about how far "
@@ -460,7 +465,14 @@ int run_train(TrainArguments& o) {
   print_lines(fmt::format(
       "last step, whole last tenth of the text: {:.4f} nats a character, "
       "{:.1f} % predicted\n",
-      summary.last_tenth_nll, 100 * summary.last_tenth_accuracy));
+      summary.last_tenth.nll, 100 * summary.last_tenth.accuracy));
+  if (summary.newhouse25_windows)
+    print_lines(fmt::format(
+        "last step, Newhouse25's windows (1,280 of 256 characters at the "
+        "beginning of the last tenth): {:.4f} nats a character, {:.1f} % "
+        "predicted\n",
+        summary.newhouse25_windows->nll,
+        100 * summary.newhouse25_windows->accuracy));
   print_answer(finding_of(trained));
   return 0;
 }

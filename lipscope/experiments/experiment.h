@@ -65,6 +65,9 @@ struct ExperimentOptions {
   /// A text for models that learn, and its name; empty: a generated one.
   std::string text = {}, text_name = {};
   Index steps = 0;  ///< that these learn; 0: as many as the size says
+  /// Folders of models that `lipscope train` made, which some experiments show
+  /// in place of models that they train.
+  std::vector<std::string> runs = {};
 };
 
 struct Experiment {
@@ -72,7 +75,8 @@ struct Experiment {
   std::string sentence;  ///< what it shows, and whose it is
   bool reads_model = false;
   bool reads_text = false;
-  bool learns = false;  ///< trains models, on the text if there is one
+  bool learns = false;      ///< trains models, on the text if there is one
+  bool shows_runs = false;  ///< reads folders of trained models
   std::function<void(const ExperimentOptions&, const Notebook&)> run;
 };
 
@@ -124,6 +128,12 @@ void layer_norm_experiment(const ExperimentOptions& options,
 
 /// Tokens that may be cut react more than tokens that move whole [Castin23].
 void mass_splitting(const ExperimentOptions& options, const Notebook& notebook);
+
+/// Loss against the proved constant: models whose constant is promised, the
+/// architecture of Newhouse25 trained here, what Newhouse25 published, and
+/// counted n-grams.
+void newhouse_shakespeare(const ExperimentOptions& options,
+                          const Notebook& notebook);
 
 /// Models of characters that learn a text, ordinary ones and ones whose
 /// constant is limited: the share of their predictions that no change of a

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "lipscope/experiments/learning.h"
+#include "lipscope/experiments/ngram_baselines.h"
 
 namespace lipscope {
 namespace {
@@ -11,13 +12,15 @@ const TrainingSweep small_charlm{
                           .schedule = {.rate = 3e-3, .warmup = 100}},
              .steps = 800},
     .depths = {1, 2, 3, 4},
+    .seeds = 3,
     .generated = 400'000};
 const TrainingSweep large_charlm{
     .plan =
-        {.model = {.width = 512, .heads = 8, .context = 256, .hidden = 2048},
-         .training = {.batch = 64, .schedule = {.rate = 1e-3, .warmup = 1000}},
-         .steps = 20'000},
-    .depths = {1, 2, 3, 4, 5, 6, 8, 10},
+        {.model = {.width = 256, .heads = 8, .context = 128, .hidden = 1024},
+         .training = {.batch = 32, .schedule = {.rate = 1e-3, .warmup = 200}},
+         .steps = 3000},
+    .depths = {1, 2, 4, 6, 8},
+    .seeds = 1,
     .generated = 2'000'000};
 
 // of the validation text, on the way
@@ -26,18 +29,33 @@ constexpr Index evaluations = 8;
 constexpr Mixer charlm_mixers[] = {Mixer::lstm, Mixer::dot, Mixer::l2_untied,
                                    Mixer::l2, Mixer::contractive_l2};
 
+constexpr const char* loss_of = "loss in nats a character";
+constexpr const char* share_of = "share of characters that were the likeliest";
+
 Figure against_depth() {
   return {.name = "kim-charlm",
           .title = "Models of characters against their depth",
           .explanation =
-              "Each model learns the same text by the same batches: AdamW, "
-              "linear warm-up, then 1/sqrt(step); blocks are residual "
-              "attention, LayerNorm, residual MLP, LayerNorm. The loss of the "
-              "test text with the weights that were best on the validation "
-              "text: the mean of -log p(character | those before it in its "
-              "window), in nats. One seed.",
+              "Each model learns nine tenths of the same text by the same "
+              "batches: AdamW, linear warm-up, then 1/sqrt(step); blocks are "
+              "residual attention, LayerNorm, residual MLP, LayerNorm. The "
+              "loss of the whole last tenth with the last step's weights: the "
+              "mean of -log p(character | those before it in its window), in "
+              "nats. Where a model was trained with several seeds, their mean "
+              "and in brackets their range. n-grams are counted in the same "
+              "nine tenths.",
           .x_name = "layers",
-          .y_name = "test loss, nats a character"};
+          .y_name = "loss on the last tenth, nats a character"};
+}
+
+Figure charlm_predicted() {
+  return {.name = "kim-charlm, predicted",
+          .title = "Characters that these models predict",
+          .explanation =
+              "The share of the last tenth whose characters were "
+              "the likeliest, same models.",
+          .x_name = "layers",
+          .y_name = "share predicted"};
 }
 
 Figure against_steps(Index depth) {
@@ -45,10 +63,15 @@ Figure against_steps(Index depth) {
           .title = fmt::format("Models of characters with {} layer{} as they "
                                "learn",
                                depth, depth == 1 ? "" : "s"),
-          .explanation = "The loss of the validation text.",
+          .explanation =
+              "The loss of the validation text, which is the first half of "
+              "the last tenth.",
           .x_name = "step",
           .y_name = "validation loss, nats a character"};
 }
+
+double nll_of(const TrainingResult& r) { return r.last_tenth.nll; }
+double accuracy_of(const TrainingResult& r) { return r.last_tenth.accuracy; }
 
 }  // namespace
 
@@ -58,34 +81,53 @@ void kim_charlm(const ExperimentOptions& o, const Notebook& book) {
   if (o.steps > 0) plan.steps = o.steps;
   plan.eval_every = std::max<Index>(1, plan.steps / evaluations);
   const Corpus corpus = corpus_for(o, sweep.generated, plan.model.context);
+  NGramBaselines counted(corpus);
   book.open(against_depth());
+  book.open(charlm_predicted());
   for (const Index depth : sweep.depths) {
+    const auto x = static_cast<double>(depth);
     const auto plans = plans_of(plan, charlm_mixers, depth, corpus, o);
-    TrainedModels models(plans, corpus, o, book);
+    TrainedModels models(plans, sweep.seeds, corpus, o, book);
     // all that is known of a model is written down before the next one
     for (std::size_t of = 0; of < plans.size(); ++of) {
       book.open(against_steps(depth));
       const Record curve =
-          models.question(of, Quantity::loss, "loss in nats a character",
-                          Scope::validation_text);
+          models.question(of, Quantity::loss, loss_of, Scope::validation_text);
       for (Index step = plan.eval_every; step <= plan.steps;
-           step += plan.eval_every) {
+           step += plan.eval_every)
         models.ask(of, static_cast<double>(step), curve,
-                   [&](Record& r, const TrainingResult& result) {
-                     r.value = result.valid_nll(step);
+                   [&](Record& r, const SeededResults& results) {
+                     set_mean(r, results, [&](const TrainingResult& one) {
+                       return one.valid_nll(step).value();
+                     });
                    });
-      }
       book.open(against_depth());
-      const Record end = models.question(
-          of, Quantity::loss, "loss in nats a character", Scope::test_text);
-      models.ask(of, static_cast<double>(depth), end,
-                 [](Record& r, const TrainingResult& result) {
-                   r.value = result.test_nll;
-                   r.details = {
-                       {"best_valid_nll", result.best_valid_nll},
-                       {"best_step", static_cast<double>(result.best_step)},
-                       {"weights", static_cast<double>(result.weights)}};
+      models.ask(of, x,
+                 models.question(of, Quantity::loss, loss_of, Scope::test_text),
+                 [](Record& r, const SeededResults& results) {
+                   set_mean(r, results, nll_of);
+                   r.details["weights"] =
+                       static_cast<double>(results.front().last_weights.size());
                  });
+      book.open(charlm_predicted());
+      models.ask(
+          of, x,
+          models.question(of, Quantity::share, share_of, Scope::test_text),
+          [](Record& r, const SeededResults& results) {
+            set_mean(r, results, accuracy_of);
+          });
+    }
+    for (const Index n : NGramBaselines::shown) {
+      const Point at{fmt::format("{}-grams", n), x};
+      book.open(against_depth());
+      book.ask(
+          at, ngram_question(n, corpus, Quantity::loss, loss_of),
+          [&](Record& r) { r.value = counted.last_tenth_scores()[n - 1].nll; });
+      book.open(charlm_predicted());
+      book.ask(at, ngram_question(n, corpus, Quantity::share, share_of),
+               [&](Record& r) {
+                 r.value = counted.last_tenth_scores()[n - 1].accuracy;
+               });
     }
   }
 }

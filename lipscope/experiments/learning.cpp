@@ -1,5 +1,6 @@
 #include "lipscope/experiments/learning.h"
 
+#include <algorithm>
 #include <cmath>
 #include <mutex>
 #include <utility>
@@ -23,16 +24,18 @@ TrainingResult train_model(
   Trainer trainer(plan.model, plan.training);
   const int threads = plan.training.threads;
   TrainingState state = trainer.initial();
-  VectorOf<float> best;
   TrainingResult result;
-  result.weights = state.weights.size();
+  const auto end = [&](std::optional<Index> diverged) {
+    result.diverged = diverged;
+    result.last_weights = std::move(state.weights);
+    return result;
+  };
   while (state.step < plan.steps) {
     StepReport report;
     try {
       report = trainer.step(state, corpus.train);
     } catch (const RunError&) {  // not finite: the answer to the question
-      result.diverged = state.step + 1;
-      return result;
+      return end(state.step + 1);
     }
     tell(fmt::format("{}, {} layers, step {}/{}, loss {:.3f}",
                      name_of(plan.model.mixer), plan.model.layers, state.step,
@@ -48,19 +51,12 @@ TrainingResult train_model(
     if (state.step % plan.eval_every != 0 && state.step != plan.steps) continue;
     const double nll =
         score_of(trainer.model(), state.weights, corpus.valid, threads).nll;
-    if (!std::isfinite(nll)) {
-      result.diverged = state.step;
-      return result;
-    }
-    if (result.seen.empty() || nll < result.best_valid_nll) {
-      best = state.weights;
-      result.best_valid_nll = nll;
-      result.best_step = state.step;
-    }
+    if (!std::isfinite(nll)) return end(state.step);
     result.seen.push_back({state.step, nll});
   }
-  result.test_nll = score_of(trainer.model(), best, corpus.test, threads).nll;
-  return result;
+  result.last_tenth =
+      score_of(trainer.model(), state.weights, last_tenth(corpus), threads);
+  return end({});
 }
 
 std::vector<TrainingPlan> plans_of(TrainingPlan plan,
@@ -79,33 +75,43 @@ std::vector<TrainingPlan> plans_of(TrainingPlan plan,
   return plans;
 }
 
+std::string text_name(const ExperimentOptions& o) {
+  return o.text.empty() ? "generated text" : o.text_name;
+}
+
 Corpus corpus_for(const ExperimentOptions& o, Index generated, Index context) {
-  return o.text.empty()
-             ? corpus_of(generated_text(generated), context, "generated text")
-             : corpus_of(o.text, context, o.text_name);
+  return corpus_of(o.text.empty() ? generated_text(generated) : o.text, context,
+                   text_name(o));
 }
 
-double unigram_nll(const Corpus& corpus) {
-  std::vector<double> counts(corpus.vocabulary.size(), 1.0);
-  for (const int c : corpus.train) ++counts[c];
-  const double all = static_cast<double>(corpus.train.size() + counts.size());
+void set_mean(Record& r, const SeededResults& results,
+              const std::function<double(const TrainingResult&)>& value) {
+  std::vector<double> values;
   double sum = 0.0;
-  // as in score_of, the first character is not predicted
-  for (std::size_t i = 1; i < corpus.valid.size(); ++i)
-    sum -= std::log(counts[corpus.valid[i]] / all);
-  return sum / static_cast<double>(corpus.valid.size() - 1);
+  for (const TrainingResult& one : results) {
+    values.push_back(value(one));
+    sum += values.back();
+  }
+  r.value = sum / static_cast<double>(values.size());
+  r.details["seeds"] = static_cast<double>(values.size());
+  if (values.size() < 2) return;
+  r.details["least"] = *std::min_element(values.begin(), values.end());
+  r.details["most"] = *std::max_element(values.begin(), values.end());
 }
 
-TrainedModels::TrainedModels(std::vector<TrainingPlan> plans,
+TrainedModels::TrainedModels(std::vector<TrainingPlan> plans, Index seeds,
                              const Corpus& corpus, const ExperimentOptions& o,
                              const Notebook& notebook)
     : plans_(std::move(plans)),
+      seeds_(seeds),
       corpus_(corpus),
-      text_name_(o.text.empty() ? "generated text" : o.text_name),
+      text_name_(text_name(o)),
       one_by_one_(o.full),
       threads_(o.threads),
       notebook_(notebook),
-      results_(plans_.size()) {}
+      results_(plans_.size()) {
+  require(seeds >= 1, "trained models: {} seeds", seeds);
+}
 
 Record TrainedModels::question(std::size_t of, Quantity quantity,
                                const std::string& value_of, Scope scope) const {
@@ -125,7 +131,8 @@ Record TrainedModels::question(std::size_t of, Quantity quantity,
   r.parameters = {{"layers", static_cast<double>(model.layers)},
                   {"batch", static_cast<double>(training.batch)},
                   {"steps", static_cast<double>(plans_[of].steps)},
-                  {"learning_rate", training.schedule.rate}};
+                  {"learning_rate", training.schedule.rate},
+                  {"seeds", static_cast<double>(seeds_)}};
   r.quantity = quantity;
   r.value_of = value_of;
   return r;
@@ -133,32 +140,45 @@ Record TrainedModels::question(std::size_t of, Quantity quantity,
 
 void TrainedModels::ask(
     std::size_t of, double x, const Record& question,
-    const std::function<void(Record& record, const TrainingResult& result)>&
+    const std::function<void(Record& record, const SeededResults& results)>&
         answer) {
   const std::string series = name_of(plans_[of].model.mixer);
   notebook_.ask({series, x}, question, [&](Record& r) {
-    const TrainingResult& found = result(of);
-    r.converged = !found.diverged;
-    if (found.diverged)
-      r.details["diverged_at_step"] = static_cast<double>(*found.diverged);
-    else
-      answer(r, found);
+    const SeededResults& found = results(of);
+    for (const TrainingResult& one : found)
+      if (one.diverged) {
+        r.converged = false;
+        r.details["diverged_at_step"] = static_cast<double>(*one.diverged);
+        return;
+      }
+    answer(r, found);
   });
 }
 
-const TrainingResult& TrainedModels::result(std::size_t of) {
+const SeededResults& TrainedModels::results(std::size_t of) {
+  if (!results_[of].empty()) return results_[of];
   std::mutex telling;
   const auto tell = [&](const std::string& doing) {
     const std::lock_guard one_at_a_time(telling);
     notebook_.tell(doing);
   };
-  if (!results_[of] && one_by_one_)
-    results_[of] = train_model(plans_[of], corpus_, tell);
-  if (!results_[of])
-    parallel_for(static_cast<Index>(plans_.size()), threads_, [&](Index i) {
-      results_[i] = train_model(plans_[i], corpus_, tell);
-    });
-  return *results_[of];
+  const auto trained = [&](std::size_t plan, Index seed) {
+    TrainingPlan one = plans_[plan];
+    one.training.seed += static_cast<std::uint64_t>(seed);
+    return train_model(one, corpus_, tell);
+  };
+  if (one_by_one_) {
+    for (Index seed = 0; seed < seeds_; ++seed)
+      results_[of].push_back(trained(of, seed));
+    return results_[of];
+  }
+  for (SeededResults& all : results_) all.resize(seeds_);
+  parallel_for(static_cast<Index>(plans_.size()) * seeds_, threads_,
+               [&](Index i) {
+                 results_[i / seeds_][i % seeds_] =
+                     trained(static_cast<std::size_t>(i / seeds_), i % seeds_);
+               });
+  return results_[of];
 }
 
 }  // namespace lipscope

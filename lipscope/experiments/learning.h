@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "lipscope/experiments/experiment.h"
+#include "lipscope/train/text_score.h"
 #include "lipscope/train/trainer.h"
 
-/// What experiments do whose models learn.
+/// What experiments do whose models learn: nine tenths of a text are learnt,
+/// and the last step's weights are judged by the last tenth, all of it.
 namespace lipscope {
 
 /// A model, and how it is trained.
@@ -20,11 +22,13 @@ struct TrainingPlan {
   Index eval_every = 0;  ///< steps; the last is always evaluated
 };
 
-/// A plan, the depths at which it is carried out, and how many characters of a
-/// generated text it takes where there is no other.
+/// A plan, the depths at which it is carried out, how many seeds each model is
+/// trained with, and how many characters of a generated text it takes where
+/// there is no other.
 struct TrainingSweep {
   TrainingPlan plan;
   std::vector<Index> depths;
+  Index seeds = 1;
   Index generated = 0;
 };
 
@@ -35,22 +39,21 @@ std::vector<TrainingPlan> plans_of(TrainingPlan plan,
                                    const Corpus& corpus,
                                    const ExperimentOptions& options);
 
-/// What came of a plan. Losses are in nats for each character.
+/// What came of a plan.
 struct TrainingResult {
   struct Evaluation {
     Index step = 0;
     double valid_nll = 0.0;
   };
   std::vector<Evaluation> seen;
-  Index best_step = 0;
-  double best_valid_nll = 0.0;
-  double test_nll = 0.0;  ///< of the weights that were best
-  Index weights = 0;      ///< how many it has
+  /// Of the last step's weights.
+  TextScore last_tenth;
+  VectorOf<float> last_weights;
   /// Means over all steps of gradient norms before clipping: of all weights,
   /// of the first and of the last layer.
   double gradient_norm = 0.0, first_layer_norm = 0.0, last_layer_norm = 0.0;
   /// The step at which a loss or a gradient was not finite. Nothing but `seen`
-  /// and `weights` is known then.
+  /// and `last_weights` is known then.
   std::optional<Index> diverged;
 
   /// After that step; nothing if it was not evaluated.
@@ -66,40 +69,50 @@ TrainingResult train_model(
 Corpus corpus_for(const ExperimentOptions& options, Index generated,
                   Index context);
 
-/// The validation loss of who knows only how frequent each character is in the
-/// training text, (count + 1)/(characters + vocabulary).
-double unigram_nll(const Corpus& corpus);
+/// Its name.
+std::string text_name(const ExperimentOptions& options);
 
-/// Models that learn one text. They do it when the first record about one of
-/// them is wanted: all of them side by side, one on each thread, or, at full
-/// size, each when it is wanted, on all threads.
+/// What was learnt with several seeds; never empty.
+using SeededResults = std::vector<TrainingResult>;
+
+/// The mean over the seeds as the record's value, with the least, the most and
+/// the number of seeds among its details.
+void set_mean(Record& record, const SeededResults& results,
+              const std::function<double(const TrainingResult&)>& value);
+
+/// Models that learn one text, each with several seeds: that of its plan and
+/// those after it. They do it when the first record about one of them is
+/// wanted: all of them side by side, one on each thread, or, at full size, each
+/// when it is wanted, on all threads.
 class TrainedModels {
  public:
   /// Borrows corpus and notebook, which must outlive this.
-  TrainedModels(std::vector<TrainingPlan> plans, const Corpus& corpus,
-                const ExperimentOptions& options, const Notebook& notebook);
+  TrainedModels(std::vector<TrainingPlan> plans, Index seeds,
+                const Corpus& corpus, const ExperimentOptions& options,
+                const Notebook& notebook);
 
   /// What is asked of one model.
   Record question(std::size_t of, Quantity quantity,
                   const std::string& value_of, Scope scope) const;
 
-  /// At x on the curve of the model's mixer. `answer` is called unless the
-  /// model diverged: the record then has the step among its details, no value,
-  /// and is not converged.
+  /// At x on the curve of the model's mixer. `answer` is called unless a seed
+  /// diverged: the record then has the step among its details, no value, and
+  /// is not converged.
   void ask(std::size_t of, double x, const Record& question,
            const std::function<void(Record& record,
-                                    const TrainingResult& result)>& answer);
+                                    const SeededResults& results)>& answer);
 
  private:
-  const TrainingResult& result(std::size_t of);
+  const SeededResults& results(std::size_t of);
 
   std::vector<TrainingPlan> plans_;
+  Index seeds_;
   const Corpus& corpus_;
   std::string text_name_;
   bool one_by_one_;
   int threads_;
   const Notebook& notebook_;
-  std::vector<std::optional<TrainingResult>> results_;
+  std::vector<SeededResults> results_;  ///< empty: not trained yet
 };
 
 }  // namespace lipscope

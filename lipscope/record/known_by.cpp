@@ -18,6 +18,8 @@ std::string name_of(Procedure procedure) {
       return "exact-transport";
     case Procedure::formula:
       return "formula";
+    case Procedure::finite_difference:
+      return "finite-difference";
     case Procedure::row_sum:
       return "row-sum";
   }

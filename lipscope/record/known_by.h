@@ -9,13 +9,14 @@ namespace lipscope {
 
 /// How a number came about that is neither the norm of an operator nor a bound.
 enum class Procedure {
-  reconstruction,   ///< an input from its output, compared with the input
-  a_posteriori,     ///< the error of an inversion, from its last step
-  attack,           ///< a change of a prediction was looked for
-  deviation,        ///< a change was followed through a model
-  exact_transport,  ///< a distance W₂ by linear programming
-  formula,          ///< in closed form
-  row_sum           ///< one row of a Jacobian
+  reconstruction,    ///< an input from its output, compared with the input
+  a_posteriori,      ///< the error of an inversion, from its last step
+  attack,            ///< a change of a prediction was looked for
+  deviation,         ///< a change was followed through a model
+  exact_transport,   ///< a distance W₂ by linear programming
+  formula,           ///< in closed form
+  row_sum,           ///< one row of a Jacobian
+  finite_difference  ///< of a map at two inputs near each other
 };
 
 std::string name_of(Procedure procedure);  ///< "a-posteriori", …

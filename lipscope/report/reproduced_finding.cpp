@@ -229,14 +229,55 @@ std::optional<Claim> kim_stability(const Findings& records) {
   if (all.empty()) return std::nullopt;
   const auto& [depth, loss] = *all.rbegin();
   if (!loss.contains("dot") || !loss.contains("l2") ||
-      !loss.contains("unigram"))
+      !loss.contains("1-grams"))
     return std::nullopt;
-  const double learnt = loss.at("unigram") - 0.1;
+  const double learnt = loss.at("1-grams") - 0.1;
   return Claim{loss.at("dot") >= learnt && loss.at("l2") < learnt,
                fmt::format("at {} layers dot-product ends at {:.3f} (expected: "
                            "{:.3f} or more, not learnt), L2 at {:.3f} "
                            "(expected: less)",
                            depth, loss.at("dot"), learnt, loss.at("l2"))};
+}
+
+// Beside each model of Newhouse25's architecture the least loss of those whose
+// proved constant is no larger; and what the identities do.
+std::optional<Claim> newhouse_shakespeare(const Findings& records) {
+  std::map<double, double> ours, theirs;  // least loss by constant
+  double identities = 0.0;
+  for (const ordered_json& r : records) {
+    const std::string figure = text_of(inside(r, "parameters"), "experiment");
+    if (figure == "newhouse-shakespeare, identities")
+      identities = std::max(identities, number_of(r, "lower").value_or(0.0));
+    const auto value = number_of(r, "value");
+    const auto constant = number_of(inside(r, "details"), "proved_rms");
+    if (figure != "newhouse-shakespeare" || !value || !constant) continue;
+    const bool is_theirs = series_of(r).find("Newhouse25") == 0;
+    auto& of = is_theirs ? theirs : ours;
+    const auto known = of.find(*constant);
+    of[*constant] =
+        known == of.end() ? *value : std::min(known->second, *value);
+  }
+  bool below = true;
+  std::string shown;
+  for (const auto& [constant, loss] : theirs) {
+    double best = INFINITY;
+    for (const auto& [at, value] : ours)
+      if (at <= 1.01 * constant) best = std::min(best, value);
+    if (std::isinf(best)) continue;
+    below = below && best < loss;
+    shown += fmt::format("{}{:.3f} against {:.3f} nats at {:.4g}",
+                         shown.empty() ? "" : ", ", best, loss, constant);
+  }
+  if (shown.empty()) return std::nullopt;
+  return Claim{
+      below,
+      fmt::format(
+          "models with a promise against the "
+          "architecture of Newhouse25, at most its "
+          "proved constant: {} (expected: less); attention with identities "
+          "for weights, of which its formula says 1, "
+          "reaches {}",
+          shown, six_digits(identities))};
 }
 
 // How √‖Jᵀf‖, which the script that was published with the paper computes in
@@ -326,6 +367,7 @@ const std::map<std::string,
               {"large-radius", large_radius},
               {"layer-norm", layer_norm},
               {"mass-splitting", mass_splitting},
+              {"newhouse-shakespeare", newhouse_shakespeare},
               {"robustness-histogram", robustness}};
 
 }  // namespace

@@ -39,6 +39,12 @@ Corpus corpus_of(std::string_view text, Index context,
           .test = {all.begin() + second, all.end()}};
 }
 
+std::vector<int> last_tenth(const Corpus& corpus) {
+  std::vector<int> both = corpus.valid;
+  both.insert(both.end(), corpus.test.begin(), corpus.test.end());
+  return both;
+}
+
 namespace {
 
 void append_window(Batch& batch, std::span<const int> text, Index begin) {

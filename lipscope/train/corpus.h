@@ -30,6 +30,9 @@ struct Corpus {
 Corpus corpus_of(std::string_view text, Index context,
                  const std::string& where);
 
+/// What is not learnt from, validation and test together.
+std::vector<int> last_tenth(const Corpus& corpus);
+
 /// Sequences and what follows each of their characters, [sequences×length] end
 /// to end.
 struct Batch {

@@ -145,10 +145,8 @@ void write_checkpoint(const fs::path& folder, const Layout& layout,
 
 std::optional<Checkpoint> read_checkpoint(const fs::path& folder,
                                           const Layout& layout) {
-  const fs::path path = folder / "state.json";
-  if (!fs::exists(path)) return {};
-  const StateFile saved =
-      parse_state(read_text_file(path, largest_config), path.string());
+  if (!fs::exists(folder / "state.json")) return {};
+  const StateFile saved = read_state(folder);
   const fs::path file = folder / saved.checkpoint();
   if (sha256_file(file) != saved.sha256)
     throw InputError(fmt::format(

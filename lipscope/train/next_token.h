@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lipscope/train/language_model.h"
+#include "lipscope/train/text_score.h"
 
 /// What a model says of the next token, how well it says it, and what it
 /// writes.
@@ -22,12 +23,6 @@ NextToken next_token(LanguageModel<float>& model,
 
 /// Windows of a text are read together in the training of small models.
 inline constexpr Index windows_together = 32;
-
-/// How well the tokens of a text are predicted.
-struct TextScore {
-  double nll = 0.0;  ///< mean of −log p(token | those before it in its window)
-  double accuracy = 0.0;  ///< the share of tokens that were the likeliest
-};
 
 /// In nats, over the text, in windows of at most `context` tokens, `together`
 /// at a time.

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/io/text_file.h"
 #include "lipscope/model/config_reader.h"
 
 namespace lipscope {
@@ -29,6 +30,11 @@ std::string to_text(const StateFile& s) {
                                  {"best_valid_nll", nullptr}};
   if (s.best_nll) json["best_valid_nll"] = *s.best_nll;
   return json.dump(2) + "\n";
+}
+
+StateFile read_state(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / "state.json";
+  return parse_state(read_text_file(path, largest_config), path.string());
 }
 
 StateFile parse_state(std::string_view text, const std::string& where) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +22,9 @@ struct StateFile {
 };
 
 std::string to_text(const StateFile& state);
+
+/// state.json of the folder. InputError where there is none.
+StateFile read_state(const std::filesystem::path& folder);
 
 /// InputError, beginning with `where`, for what is missing, malformed or out of
 /// range, and for a checkpoint that is not called so.

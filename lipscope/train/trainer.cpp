@@ -6,6 +6,7 @@
 #include "lipscope/train/cross_entropy.h"
 #include "lipscope/train/muon.h"
 #include "lipscope/train/weight_limits.h"
+#include "lipscope/train/zero_outputs.h"
 
 namespace lipscope {
 namespace {
@@ -31,6 +32,10 @@ Trainer::Trainer(const LanguageModelConfig& config, TrainingOptions options)
     require_valid(options_.muon, model_.layout());
   const std::string why = objection(options_.limits, config);
   require(why.empty(), "trainer: {}", why);
+  if (options_.zero_outputs) {
+    const std::string no = objection_to_zero_outputs(config, options_.limits);
+    require(no.empty(), "trainer: {}", no);
+  }
   options_.adamw.threads = options_.threads;
   options_.muon.threads = options_.threads;
 }
@@ -39,6 +44,7 @@ TrainingState Trainer::initial() const {
   TrainingState state;
   Rng seed = Rng(options_.seed).split(of_weights);
   state.weights = model_.layout().initial<float>(seed.next());
+  if (options_.zero_outputs) make_outputs_zero(model_.layout(), state.weights);
   begin_within(options_.limits, model_, state.weights, options_.threads);
   state.moments.first = VectorOf<float>::Zero(state.weights.size());
   state.moments.second = state.moments.first;

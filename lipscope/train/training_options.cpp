@@ -28,6 +28,16 @@ std::string name_of(Schedule::After after) {
   throw std::invalid_argument("name_of: no such schedule");
 }
 
+std::string name_of(MatrixLimits limits) {
+  switch (limits) {
+    case MatrixLimits::one:
+      return "one";
+    case MatrixLimits::newhouse25:
+      return "newhouse25";
+  }
+  throw std::invalid_argument("name_of: no such limits of matrices");
+}
+
 double Schedule::at(Index t) const {
   const double now = static_cast<double>(t);
   const double risen = static_cast<double>(std::max<Index>(1, warmup));

@@ -70,6 +70,17 @@ inline constexpr Schedule::After all_schedules[] = {
 
 std::string name_of(Schedule::After after);  ///< "inverse-sqrt", …
 
+/// Which norms a rule for singular values keeps matrices at.
+enum class MatrixLimits {
+  one,        ///< 1, and what keep_within says of heads that compare
+  newhouse25  ///< train/newhouse25_limits.h
+};
+
+inline constexpr MatrixLimits all_matrix_limits[] = {MatrixLimits::one,
+                                                     MatrixLimits::newhouse25};
+
+std::string name_of(MatrixLimits limits);  ///< "one", "newhouse25"
+
 struct WeightLimits {
   /// The certified constant, input of layer 0 → logits (see
   /// theory/stack_constant.h), is at most this,
@@ -81,6 +92,7 @@ struct WeightLimits {
   std::optional<double> longest_token = {};
   /// How singular values of all matrices are kept; see keep_within.
   SingularValues rule = SingularValues::free;
+  MatrixLimits matrices = MatrixLimits::one;  ///< under a rule
   /// ‖W_QW_Kᵀ‖R²/√k of a head that compares, under a rule: about how far its
   /// scores can differ from 0. With rotary positions ‖W_Q‖‖W_K‖R²/√k.
   double scores = 1.0;
@@ -95,7 +107,8 @@ struct TrainingOptions {
   Optimizer optimizer = Optimizer::adamw;
   AdamWOptions adamw;
   MuonOptions muon;
-  WeightLimits limits;  ///< kept after every step, and at the start
+  WeightLimits limits;        ///< kept after every step, and at the start
+  bool zero_outputs = false;  ///< see train/zero_outputs.h
   Precision products = Precision::high;  ///< of the layers' large matrices
   std::uint64_t seed = 0;
   int threads = 0;  ///< 0: all cores

@@ -6,6 +6,7 @@
 
 #include "lipscope/record/evidence.h"
 #include "lipscope/record/provenance.h"
+#include "lipscope/train/sliding_windows.h"
 
 namespace lipscope {
 namespace {
@@ -124,7 +125,9 @@ Lines figure_lines(const TrainingSubject& s) {
                  "it in its window). 'train' is the batch of a step before "
                  "the step, 'valid' the validation text after it, 'test' the "
                  "test text with the weights that were best on the "
-                 "validation text, 'last tenth' both with the last weights.",
+                 "validation text, 'last tenth' both with the last weights, "
+                 "'newhouse25 windows' 1,280 windows of 256 characters at "
+                 "its beginning with the last weights.",
              "nats a character", false),
       figure(s, constants,
              model +
@@ -179,11 +182,22 @@ Lines lines_of(const TrainingSubject& s, const RunSummary& e) {
       loss(s, "test", Scope::test_text, e.steps, e.test_nll, e.test_characters);
   r.details.update(
       {{"best_step", e.best_step}, {"best_valid_nll", e.best_valid_nll}});
-  Record last = loss(s, "last tenth", Scope::test_text, e.steps,
-                     e.last_tenth_nll, e.last_tenth_characters);
-  last.details.update(
-      {{"accuracy", e.last_tenth_accuracy}, {"weights_of_step", e.steps}});
-  return {to_json(last), to_json(r)};
+  const auto of_last_step = [&](const char* split, const TextScore& score,
+                                Index characters) {
+    Record last =
+        loss(s, split, Scope::test_text, e.steps, score.nll, characters);
+    last.details.update(
+        {{"accuracy", score.accuracy}, {"weights_of_step", e.steps}});
+    return to_json(last);
+  };
+  Lines lines = {
+      of_last_step("last tenth", e.last_tenth, e.last_tenth_characters)};
+  if (e.newhouse25_windows)
+    lines.push_back(
+        of_last_step("newhouse25 windows", *e.newhouse25_windows,
+                     SlidingWindows{}.count * SlidingWindows{}.length));
+  lines.push_back(to_json(r));
+  return lines;
 }
 
 }  // namespace lipscope

@@ -7,6 +7,7 @@
 #include "lipscope/operators/norm.h"
 #include "lipscope/spectral/estimate.h"
 #include "lipscope/theory/bound.h"
+#include "lipscope/train/text_score.h"
 
 /// What is seen while a model learns.
 namespace lipscope {
@@ -76,8 +77,11 @@ struct RunSummary {
   Index test_characters = 0;
   /// Of the last step's weights, over the whole last tenth of the text:
   /// nothing was chosen by what judges them.
-  double last_tenth_nll = 0.0, last_tenth_accuracy = 0.0;
+  TextScore last_tenth;
   Index last_tenth_characters = 0;
+  /// The same in Newhouse25's windows (train/sliding_windows.h); nothing where
+  /// the last tenth is shorter than these.
+  std::optional<TextScore> newhouse25_windows = {};
   bool finished = true;  ///< false if keep_going ended it
   /// Of the best weights, where the constant is limited and the run finished.
   std::optional<PromisedConstant> promised = {};

@@ -11,6 +11,7 @@
 #include "lipscope/record/records.h"
 #include "lipscope/train/layer_constants.h"
 #include "lipscope/train/next_token.h"
+#include "lipscope/train/sliding_windows.h"
 #include "lipscope/train/training_records.h"
 #include "lipscope/train/weight_limits.h"
 
@@ -53,7 +54,8 @@ void cut_metrics(const fs::path& path, Index step) {
                                    shown(nlohmann::json(x))));
     const ordered_json split = member(asked, "split");
     if (step > 0 && (x.is_null() || x <= static_cast<double>(step)) &&
-        split != "test" && split != "last tenth")
+        split != "test" && split != "last tenth" &&
+        split != "newhouse25 windows")
       kept += json_line(line);
   });
   AtomicFile file(path);
@@ -123,14 +125,15 @@ class Run {
       const VectorOf<float> best = read_weights(best_file(), layout());
       summary.test_nll =
           score_of(trainer_.model(), best, corpus_.test, threads_).nll;
-      std::vector<int> last_tenth = corpus_.valid;
-      last_tenth.insert(last_tenth.end(), corpus_.test.begin(),
-                        corpus_.test.end());
-      const TextScore score =
-          score_of(trainer_.model(), at_.state.weights, last_tenth, threads_);
-      summary.last_tenth_nll = score.nll;
-      summary.last_tenth_accuracy = score.accuracy;
-      summary.last_tenth_characters = static_cast<Index>(last_tenth.size()) - 1;
+      const std::vector<int> unseen = last_tenth(corpus_);
+      summary.last_tenth =
+          score_of(trainer_.model(), at_.state.weights, unseen, threads_);
+      summary.last_tenth_characters = static_cast<Index>(unseen.size()) - 1;
+      const SlidingWindows windows;
+      if (static_cast<Index>(unseen.size()) >= windows.characters())
+        summary.newhouse25_windows =
+            score_of(next_token(trainer_.model(), at_.state.weights), unseen,
+                     trainer_.model().config().context, windows, threads_);
       summary.promised = require_within(limits_, trainer_.model(), best);
       write(lines_of(subject_, summary));
     }

@@ -12,6 +12,7 @@
 #include "lipscope/theory/norms.h"
 #include "lipscope/theory/stack_constant.h"
 #include "lipscope/train/model_stack.h"
+#include "lipscope/train/newhouse25_limits.h"
 #include "lipscope/train/shared_constant.h"
 
 namespace lipscope {
@@ -155,6 +156,8 @@ void limit_matrices(const WeightLimits& limits,
                     const LanguageModel<float>& model, VectorOf<float>& weights,
                     SingularValues rule, int threads) {
   const LanguageModelConfig& c = model.config();
+  if (limits.matrices == MatrixLimits::newhouse25)
+    return keep_newhouse25_limits(model, weights, rule, threads);
   for (const Layout::Tensor& t : model.layout().tensors())
     if (t.matrix && t.name != head_name && !of_comparing_heads(t))
       limit_singular_values(model.layout(), weights,
@@ -227,6 +230,13 @@ std::string objection(const WeightLimits& limits,
   if (ruled && c.mixer == Mixer::lstm)
     return "rules for singular values are those of transformers; take another "
            "model than lstm";
+  if (limits.matrices == MatrixLimits::newhouse25) {
+    if (!ruled)
+      return "newhouse25's limits of matrices are kept by a rule for singular "
+             "values; take cap, soft or normalise";
+    if (const std::string why = objection_to_newhouse25(c); !why.empty())
+      return why;
+  }
   if (!limits.lipschitz) return "";
   if (limits.norm != Norm::two && limits.norm != Norm::token)
     return "a constant is promised in the 2-norm or in the token norm";

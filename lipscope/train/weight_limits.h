@@ -33,8 +33,8 @@ bool of_comparing_heads(const Layout::Tensor& tensor);
 /// the head at what the layers leave of the constant. Queries and keys of heads
 /// that compare are kept at what the limit of scores gives them, where tokens
 /// are limited, and their values at 1 over the constant that the head then has.
-/// Without one the constant is shared among all matrices
-/// (train/shared_constant.h).
+/// With MatrixLimits::newhouse25 the norms are those of that file. Without a
+/// rule the constant is shared among all matrices (train/shared_constant.h).
 void keep_within(const WeightLimits& limits, const LanguageModel<float>& model,
                  VectorOf<float>& weights, int threads = 0);
 

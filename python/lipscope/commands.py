@@ -532,6 +532,8 @@ def train(
     promise: str | None = None,
     longest_token: float | None = None,
     singular_values: str | None = None,
+    matrix_limits: str | None = None,
+    zero_outputs: bool | None = None,
     score_limit: float | None = None,
     cost: bool | None = None,
     spectral_cap: float | None = None,

@@ -235,6 +235,9 @@ void read_request(const Options& o, audit::TrainRequest& r) {
             {SingularValues::free, SingularValues::cap, SingularValues::soft,
              SingularValues::normalise},
             r.training.limits.rule);
+  read_word(o, "matrix_limits", {MatrixLimits::one, MatrixLimits::newhouse25},
+            r.training.limits.matrices);
+  o.read("zero_outputs", r.training.zero_outputs);
   o.read("score_limit", r.training.limits.scores);
   o.read("spectral_cap", r.training.limits.spectral);
   o.read("cost", r.cost);

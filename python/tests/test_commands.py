@@ -148,6 +148,12 @@ def test_a_promised_constant_is_kept_and_what_cannot_be_promised_is_refused(tmp_
     run = lipscope.train(text, tmp_path / "run", **promised)
     kept = [r for r in run if r.upper_by == "stack_constant"]
     assert kept and all(r.norm == "token" and 1.9 < r.upper <= 2.0 for r in kept)
+    theirs = {**promised, "model": "dot", "positions": "rotary", "activation": "gelu", "residual": "convex",
+              "residual_share": 0.25, "matrix_limits": "newhouse25", "zero_outputs": True}  # fmt: skip
+    run = lipscope.train(text, tmp_path / "theirs", **theirs)
+    assert all(1.9 < r.upper <= 2.0 for r in run if r.upper_by == "stack_constant")
+    with pytest.raises(lipscope.InputError, match="gelu"):
+        lipscope.train(text, tmp_path / "no", **{**theirs, "activation": "max_min"})
     with pytest.raises(lipscope.InputError, match="give the longest token"):
         lipscope.train(text, tmp_path / "no", **{**promised, "model": "dot", "longest_token": None})
     with pytest.raises(ValueError, match="positions: 'far' is none of table, rotary, relative, none"):

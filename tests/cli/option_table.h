@@ -258,6 +258,8 @@ inline std::vector<OptionRow> option_table() {
           "--steps 2");
   changes("reproduce", "--seed", "dot-product-unbounded", "--seed 0",
           "--seed 1");
+  same("reproduce", "--runs",
+       "shows other models, which have their checkpoints in their keys");
   same("reproduce", "--threads", "work is cut into the same pieces",
        "castin-meanfield", "--threads 1", "--threads 2");
   output("reproduce");
@@ -313,6 +315,9 @@ inline std::vector<OptionRow> option_table() {
   refused("train", "--promise", ruled, "--promise 2", "--promise token");
   refused("train", "--score-limit", ruled, "--score-limit 1",
           "--score-limit 2");
+  refused("train", "--matrix-limits", ruled, "--matrix-limits one",
+          "--matrix-limits newhouse25");
+  refused("train", "--zero-outputs", learn, "", "--zero-outputs");
   refused("train", "--longest-token", learn + "--positions none",
           "--longest-token 4", "--longest-token 5");
   refused("train", "--singular-values", learn, "--singular-values soft",
@@ -329,6 +334,10 @@ inline std::vector<OptionRow> option_table() {
   changes("eval", "--text", "{trained}", "--text {book}",
           "--text {other book}");
   changes("eval", "--split", book, "--split all", "--split test");
+  same("eval", "--windows", "needs a longer text; see eval_test.cpp");
+  changes("eval", "--weights", book, "--weights best", "--weights last");
+  changes("eval", "--ngrams", book + "--split test ", "--ngrams 0",
+          "--ngrams 2");
   same("eval", "--threads", "windows are summed in their order");
   same("eval", "--json", "how the number is shown");
   same("eval", "--help", "asks nothing");

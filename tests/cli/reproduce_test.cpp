@@ -34,7 +34,8 @@ TEST(ReproduceCommand, ListsTheExperiments) {
     for (const std::string name :
          {"kim-tightness", "kim-inversion", "dot-product-unbounded",
           "kim-charlm", "kim-stability", "castin-adversarial",
-          "castin-meanfield", "large-radius", "layer-norm", "mass-splitting"})
+          "castin-meanfield", "large-radius", "layer-norm", "mass-splitting",
+          "newhouse-shakespeare"})
       EXPECT_NE(o.out.find(name), std::string::npos) << name;
   }
 }
@@ -188,7 +189,9 @@ TEST(ReproduceCommand, LearningGoesOnWhereItWasCut) {
   ASSERT_EQ(whole.code, 0) << whole.err;
   const std::string written = test::contents(out);
   const auto lines = test::json_lines(written);
-  ASSERT_EQ(lines.size(), 5u + 4u * 5u * (2u + 1u));
+  // six figures; of five models two evaluations, loss and share, of three
+  // n-grams loss and share, at four depths
+  ASSERT_EQ(lines.size(), 6u + 4u * (5u * (2u + 2u) + 3u * 2u));
   for (const json& r : lines) {
     EXPECT_TRUE(r["lower"].is_null());
     EXPECT_NE(r["command_line"].get<std::string>().find(run),
@@ -196,8 +199,11 @@ TEST(ReproduceCommand, LearningGoesOnWhereItWasCut) {
     EXPECT_NE(r["machine"].get<std::string>().find(" cores"),
               std::string::npos);
     if (!r["parameters"].contains("series")) continue;
-    EXPECT_EQ(r["value_of"], "loss in nats a character");
-    EXPECT_GT(r["value"].get<double>(), 0.0);
+    const bool share = r["parameters"]["experiment"] == "kim-charlm, predicted";
+    EXPECT_EQ(r["value_of"], share
+                                 ? "share of characters that were the likeliest"
+                                 : "loss in nats a character");
+    EXPECT_GE(r["value"].get<double>(), 0.0);
     EXPECT_TRUE(r["parameters"]["text_sha256"].is_string());
   }
   const json last = at(lines, "lstm", 4, "kim-charlm");
@@ -213,8 +219,10 @@ TEST(ReproduceCommand, LearningGoesOnWhereItWasCut) {
   for (std::size_t i = 0; i < lines.size(); ++i)
     EXPECT_EQ(test::without_times(resumed[i]), test::without_times(lines[i]));
   // layers over five models, four lines
-  const std::size_t head = whole.out.find("contractive-l2\n");
-  EXPECT_NE(head, std::string::npos) << whole.out;
+  EXPECT_NE(whole.out.find("contractive-l2"), std::string::npos) << whole.out;
+  // a mean of three seeds with its range
+  EXPECT_GT(last["details"]["most"], last["details"]["least"]);
+  EXPECT_NE(whole.out.find(" to "), std::string::npos) << whole.out;
   EXPECT_EQ(whole.out.find("Models of characters against their depth"),
             whole.out.rfind("Models of characters against their depth"));
 
@@ -222,6 +230,125 @@ TEST(ReproduceCommand, LearningGoesOnWhereItWasCut) {
   std::ofstream(folder / "text.txt", std::ios::app) << "a hill.";
   ASSERT_EQ(test::lipscope(run).code, 0);
   EXPECT_GT(test::json_lines(test::contents(out)).size(), lines.size());
+}
+
+// 340 kinds of sentences, so that the last tenth holds Newhouse25's windows
+std::string long_text(const Folder& folder) {
+  std::ofstream text(folder / "long.txt");
+  for (int i = 0; i < 680; ++i)
+    text << "the river " << i % 17 << " runs by hill " << i % 20 << ". ";
+  return folder / "long.txt";
+}
+
+TEST(NewhouseShakespeare, PlacesModelsByProofAndByFormula) {
+  const Folder folder;
+  const std::string out = folder / "rows.jsonl";
+  const std::string run =
+      "reproduce newhouse-shakespeare --steps 2 --threads 1 --text " +
+      long_text(folder) + " --resume --out " + out;
+  const Outcome whole = test::lipscope(run);
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  const auto lines = test::json_lines(test::contents(out));
+  const std::string figure = "newhouse-shakespeare",
+                    windows = "newhouse-shakespeare, windows",
+                    theirs = "Newhouse25's architecture, ";
+  for (const double promised : {2.0, 10.0}) {
+    const json proved = at(lines, theirs + "proved here", promised, figure);
+    const json said = at(lines, theirs + "by its formula", promised, figure);
+    EXPECT_EQ(proved["value"], said["value"]);
+    EXPECT_EQ(proved["details"]["drawn_at"], proved["details"]["proved_rms"]);
+    EXPECT_EQ(said["details"]["drawn_at"],
+              proved["details"]["newhouse25_formula"]);
+    EXPECT_LT(said["details"]["drawn_at"], proved["details"]["drawn_at"]);
+    for (const std::string series :
+         {"position heads", "position heads and one that compares",
+          "Newhouse25's architecture, proved here"}) {
+      const json r = at(lines, series, promised, figure);
+      const double constant = r["details"]["proved_rms"];
+      EXPECT_LE(constant, promised) << series;
+      EXPECT_GT(constant, 0.99 * promised) << series;
+      EXPECT_EQ(r["value"], r["details"]["last_tenth_nll"]);
+      EXPECT_EQ(at(lines, series, promised, windows)["value"],
+                r["details"]["newhouse25_nll"]);
+      EXPECT_EQ(at(lines, series, promised, windows + ", predicted")["value"],
+                r["details"]["newhouse25_accuracy"]);
+    }
+  }
+  EXPECT_EQ(
+      at(lines, "Newhouse25, soft cap (published)", 1.64, windows)["value"],
+      1.35);
+  EXPECT_GT(at(lines, "2-grams", 0.5, figure)["value"],
+            at(lines, "5-grams", 0.5, figure)["value"]);
+  // nothing is done twice
+  const std::string before = test::contents(out);
+  const Outcome again = test::lipscope(run);
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.out, whole.out);
+  EXPECT_EQ(test::contents(out), before);
+}
+
+// c R(R + s)/k + 1 − c over 3 with R = 16, k = 64: 1.64 of 11 tokens
+TEST(NewhouseShakespeare, IdentitiesReactMoreThanTheirFormulaSays) {
+  const Folder folder;
+  const std::string text = long_text(folder), model = folder / "model";
+  ASSERT_EQ(test::lipscope("train " + text + " --out " + model +
+                           " --model position --layers 1 --width 8 --heads 2 "
+                           "--context 8 --steps 2 --eval-every 1 --batch 2 "
+                           "--norm none --positions none --measure 0 "
+                           "--singular-values soft --longest-token 4 "
+                           "--max-lipschitz 2 --promise token --threads 1 "
+                           "--quiet")
+                .code,
+            0);
+  const Outcome o = test::lipscope(
+      "reproduce newhouse-shakespeare --json --threads 1 --text " + text +
+      " --runs " + model);
+  ASSERT_EQ(o.code, 0) << o.err;
+  const auto lines = test::json_lines(o.out);
+  const auto identity = [&](double tokens) {
+    return at(lines, "central difference", tokens,
+              "newhouse-shakespeare, identities");
+  };
+  for (const double tokens : {3.0, 11.0, 255.0}) {
+    const json r = identity(tokens);
+    EXPECT_NEAR(r["details"]["newhouse25_formula"].get<double>(), 1.0, 1e-9);
+    EXPECT_NEAR(r["lower"].get<double>(), r["details"]["formula"].get<double>(),
+                2e-2);
+    EXPECT_LE(r["lower"], r["upper"]);
+  }
+  EXPECT_NEAR(identity(11)["lower"].get<double>(), 1.64, 0.01);
+  EXPECT_NEAR(identity(255)["lower"].get<double>(), 2.33, 0.01);
+  // the folder is shown where its proof puts it, and nothing is trained
+  const json run = at(lines, "position heads", 0, "newhouse-shakespeare");
+  EXPECT_EQ(run["details"]["drawn_at"], run["details"]["proved_rms"]);
+  EXPECT_LE(run["details"]["proved_token_norm"], 2.0);
+  EXPECT_EQ(run["parameters"]["steps"], 2.0);
+  const auto metrics =
+      test::json_lines(test::contents(model + "/metrics.jsonl"));
+  EXPECT_EQ(run["value"], metrics[metrics.size() - 3]["value"]);
+  for (const json& r : lines)
+    EXPECT_NE(r["parameters"].value("series", ""),
+              "Newhouse25's architecture, proved here");
+}
+
+TEST(NewhouseShakespeare, RefusesRunsOfAnotherText) {
+  const Folder folder;
+  const std::string text = long_text(folder);
+  std::ofstream(folder / "other.txt") << test::contents(text) << "Q";
+  const std::string model = folder / "model";
+  ASSERT_EQ(test::lipscope("train " + text + " --out " + model +
+                           " --layers 1 --width 8 --heads 2 --context 8 "
+                           "--steps 1 --batch 2 --measure 0 --quiet")
+                .code,
+            0);
+  expect_refusal(test::lipscope("reproduce newhouse-shakespeare --text " +
+                                (folder / "other.txt") + " --runs " + model),
+                 2, {"other characters"});
+  expect_refusal(test::lipscope("reproduce kim-charlm --runs " + model), 2,
+                 {"--runs", "kim-charlm"});
+  expect_refusal(test::lipscope("reproduce newhouse-shakespeare --text " +
+                                text + " --runs " + (folder / "none")),
+                 2, {"none"});
 }
 
 TEST(ReproduceCommand, ResumesAndPrintsTheSameTable) {

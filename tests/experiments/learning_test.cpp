@@ -41,10 +41,7 @@ TEST(Learning, KeepsWhatTheTrainerSaw) {
 
   Trainer trainer(how.model, how.training);
   TrainingState state = trainer.initial();
-  EXPECT_EQ(result.weights, state.weights.size());
-  std::vector<Index> evaluated;
-  VectorOf<float> best;
-  double least = INFINITY, gradients = 0.0, first = 0.0, last = 0.0;
+  double gradients = 0.0, first = 0.0, last = 0.0;
   while (state.step < 7) {
     gradients += trainer.step(state, text.train).gradient_norm / 7;
     first +=
@@ -57,15 +54,14 @@ TEST(Learning, KeepsWhatTheTrainerSaw) {
     const double nll =
         score_of(trainer.model(), state.weights, text.valid, 1).nll;
     EXPECT_EQ(result.valid_nll(state.step), nll);
-    if (nll < least) {
-      least = nll;
-      best = state.weights;
-    }
   }
   EXPECT_EQ(result.seen.size(), 3u);
   EXPECT_EQ(result.valid_nll(5), std::nullopt);
-  EXPECT_EQ(result.best_valid_nll, least);
-  EXPECT_EQ(result.test_nll, score_of(trainer.model(), best, text.test, 1).nll);
+  EXPECT_EQ(result.last_weights, state.weights);
+  const TextScore unseen =
+      score_of(trainer.model(), state.weights, last_tenth(text), 1);
+  EXPECT_EQ(result.last_tenth.nll, unseen.nll);
+  EXPECT_EQ(result.last_tenth.accuracy, unseen.accuracy);
   EXPECT_NEAR(result.gradient_norm, gradients, 1e-12 * gradients);
   EXPECT_NEAR(result.first_layer_norm, first, 1e-12 * first);
   EXPECT_NEAR(result.last_layer_norm, last, 1e-12 * last);
@@ -81,14 +77,22 @@ TEST(Learning, SaysWhenAModelDiverges) {
   EXPECT_FALSE(train_model(plan(Mixer::dot), corpus(), silent).diverged);
 }
 
-// train aaab, valid a·bba: of 4 + 2 counts a has 4 and b has 2
-TEST(Learning, UnigramLossIsWorkedByHand) {
-  const Corpus text{.vocabulary = Vocabulary::of("ab"),
-                    .train = {0, 0, 0, 1},
-                    .valid = {0, 1, 1, 0},
-                    .test = {0, 1}};
-  EXPECT_NEAR(unigram_nll(text),
-              -(2 * std::log(2.0 / 6.0) + std::log(4.0 / 6.0)) / 3, 1e-15);
+TEST(Learning, MeansAndRangesAreThoseOfTheSeeds) {
+  SeededResults results(3);
+  results[0].last_tenth.nll = 2.0;
+  results[1].last_tenth.nll = 1.0;
+  results[2].last_tenth.nll = 1.5;
+  const auto nll = [](const TrainingResult& r) { return r.last_tenth.nll; };
+  Record r;
+  set_mean(r, results, nll);
+  EXPECT_DOUBLE_EQ(r.value.value(), 1.5);
+  EXPECT_EQ(r.details["least"], 1.0);
+  EXPECT_EQ(r.details["most"], 2.0);
+  EXPECT_EQ(r.details["seeds"], 3.0);
+  Record alone;
+  set_mean(alone, {results[0]}, nll);
+  EXPECT_EQ(alone.value, 2.0);
+  EXPECT_FALSE(alone.details.contains("least"));
 }
 
 Notebook answering(std::vector<Record>& records) {
@@ -109,15 +113,26 @@ TEST(TrainedModels, AnswersForEachModelWhateverTheThreads) {
     for (const int threads : {1, 2}) {
       std::vector<Record> records;
       const Notebook book = answering(records);
-      TrainedModels models(plans, text, {.full = full, .threads = threads},
+      TrainedModels models(plans, 2, text, {.full = full, .threads = threads},
                            book);
       for (const std::size_t of : {0, 1})
         models.ask(
             of, 1.0,
             models.question(of, Quantity::loss, "loss", Scope::test_text),
-            [](Record& r, const TrainingResult& l) { r.value = l.test_nll; });
+            [](Record& r, const SeededResults& found) {
+              set_mean(r, found, [](const TrainingResult& l) {
+                return l.last_tenth.nll;
+              });
+            });
       ASSERT_EQ(records.size(), 2u);
-      EXPECT_EQ(records[0].value, train_model(plans[0], text, silent).test_nll);
+      // two seeds, that of the plan and the next
+      TrainingPlan second = plans[0];
+      ++second.training.seed;
+      const double nll[] = {train_model(plans[0], text, silent).last_tenth.nll,
+                            train_model(second, text, silent).last_tenth.nll};
+      EXPECT_NE(nll[0], nll[1]);
+      EXPECT_DOUBLE_EQ(records[0].value.value(), (nll[0] + nll[1]) / 2);
+      EXPECT_EQ(records[0].details["least"], std::min(nll[0], nll[1]));
       EXPECT_TRUE(records[0].converged);
       EXPECT_EQ(records[0].kind, "dot");
       EXPECT_EQ(records[1].value, std::nullopt);
@@ -138,35 +153,46 @@ std::vector<Record> records_of(void (*experiment)(const ExperimentOptions&,
 }
 
 TEST(KimCharlm, HasACurveAndAnEndForEachModelAndDepth) {
-  std::map<std::string, int> curves, ends;
+  std::map<std::string, int> curves, losses, shares;
   for (const Record& r : records_of(kim_charlm)) {
     EXPECT_TRUE(r.value) << r.kind;
     EXPECT_FALSE(r.lower || r.upper);
-    ++(r.scope == Scope::test_text ? ends : curves)[r.kind];
+    if (r.scope == Scope::validation_text)
+      ++curves[r.kind];
+    else
+      ++(r.quantity == Quantity::share ? shares : losses)[r.kind];
+    if (r.kind == "dot") {
+      EXPECT_EQ(r.details["seeds"], 3.0);
+    }
   }
   for (const char* model :
        {"lstm", "dot", "l2-untied", "l2", "contractive-l2"}) {
-    EXPECT_EQ(ends[model], 4) << model;
+    EXPECT_EQ(losses[model], 4) << model;
+    EXPECT_EQ(shares[model], 4) << model;
     EXPECT_EQ(curves[model], 4 * 2) << model;
+  }
+  for (const char* counted : {"2-grams", "5-grams", "6-grams"}) {
+    EXPECT_EQ(losses[counted], 4) << counted;
+    EXPECT_EQ(shares[counted], 4) << counted;
   }
 }
 
-// Two steps teach nothing: all are above the unigram loss, and it is said.
+// Two steps teach nothing: all are above the loss of 1-grams, and it is said.
 TEST(KimStability, SaysWhoHasNotLearnt) {
-  int models = 0, gradients = 0, unigram = 0;
+  int models = 0, gradients = 0, counted = 0;
   for (const Record& r : records_of(kim_stability)) {
     ASSERT_TRUE(r.value) << r.kind;
     EXPECT_GT(*r.value, 0.0);
-    if (r.kind == "unigram") {
-      ++unigram;
+    if (r.kind.ends_with("-grams")) {
+      ++counted;
       continue;
     }
     EXPECT_FALSE(r.converged) << r.kind;
     ++(r.layer ? gradients : models);
   }
-  EXPECT_EQ(models, 4 * 5);
+  EXPECT_EQ(models, 2 * 4 * 5);  // loss and share
   EXPECT_EQ(gradients, 2 * 4 * 5);
-  EXPECT_EQ(unigram, 5);
+  EXPECT_EQ(counted, 2 * 3 * 5);
 }
 
 TEST(KimCharlm, RefusesATextThatIsTooShort) {

@@ -302,11 +302,32 @@ TEST(ReproducedFinding, HoldsTheRowsAgainstTheClaim) {
     };
     return reproduced_finding(
         "kim-stability",
-        {loss("dot", dot), loss("l2", l2), loss("unigram", 3.33)});
+        {loss("dot", dot), loss("l2", l2), loss("1-grams", 3.33)});
   };
   EXPECT_NE(stable(3.34, 2.5).find("Answer: reproduced"), std::string::npos);
   EXPECT_NE(stable(2.5, 2.5).find("NOT reproduced"), std::string::npos);
   EXPECT_NE(stable(3.34, 3.3).find("NOT reproduced"), std::string::npos);
+
+  const auto promised = [](double ours, double proved) {
+    const auto loss = [](const char* series, double constant, double value) {
+      return row("newhouse-shakespeare", series, 2, nullptr,
+                 {{"value", value}, {"details", {{"proved_rms", constant}}}});
+    };
+    return reproduced_finding(
+        "newhouse-shakespeare",
+        {loss("Newhouse25's architecture, proved here", 2.0, 2.5),
+         loss("position heads", proved, ours),
+         row("newhouse-shakespeare, identities", "central difference", 11,
+             1.64)});
+  };
+  EXPECT_NE(promised(2.1, 1.9).find("reproduced: models with a promise"),
+            std::string::npos);
+  EXPECT_NE(promised(2.1, 1.9).find("2.100 against 2.500 nats at 2"),
+            std::string::npos);
+  EXPECT_NE(promised(2.1, 1.9).find("1.64"), std::string::npos);
+  EXPECT_NE(promised(2.6, 1.9).find("NOT reproduced"), std::string::npos);
+  // at a larger constant it is no comparison
+  EXPECT_EQ(promised(2.1, 5.0).find("nats at"), std::string::npos);
 
   const auto formula = [](double lower) {
     return reproduced_finding("castin-adversarial",
