@@ -9,6 +9,7 @@
 
 #include "lipscope/core/errors.h"
 #include "lipscope/core/version.h"
+#include "lipscope/io/json_fields.h"
 #include "lipscope/io/json_text.h"
 #include "lipscope/io/sha256.h"
 #include "lipscope/record/check_fields.h"
@@ -23,17 +24,6 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr double usual_tolerance = 1e-6;
-
-std::optional<double> number_in(const ordered_json& record, const char* field) {
-  const auto at = record.find(field);
-  if (at == record.end() || !at->is_number()) return std::nullopt;
-  return at->get<double>();
-}
-
-std::string text_in(const ordered_json& record, const char* field) {
-  const auto at = record.find(field);
-  return at != record.end() && at->is_string() ? at->get<std::string>() : "";
-}
 
 ordered_json parsed(const std::string& line) {
   return parse_ordered_json("merge", line);

@@ -11,6 +11,7 @@
 #include "lipscope/core/version.h"
 #include "lipscope/io/file_descriptor.h"
 #include "lipscope/io/journal.h"
+#include "lipscope/io/json_fields.h"
 #include "lipscope/io/json_text.h"
 #include "lipscope/record/check_fields.h"
 #include "lipscope/record/key.h"
@@ -33,26 +34,20 @@ constexpr const char* fitted_fields[] = {
     "commit",        "points",   "exponent",  "exponent_low",
     "exponent_high", "constant", "r_squared", "radius_correlation"};
 
-std::string line_of(const ordered_json& json) {
-  std::string line = json_line(json);
+std::string line_of(const ordered_json& fields) {
+  std::string line = json_line(fields);
   line.pop_back();  // the newline
   return line;
 }
 
-std::optional<Index> whole_in(const ordered_json& json, const char* field) {
-  const auto at = json.find(field);
-  if (at == json.end() || !at->is_number_integer()) return std::nullopt;
-  return at->get<Index>();
-}
-
-Question question_in(const ordered_json& json, Index line_number) {
-  return {.number = whole_in(json, "question").value_or(0),
-          .key = json.value("key", ""),
-          .layer = whole_in(json, "layer"),
-          .head = whole_in(json, "head"),
-          .n = whole_in(json, "n").value_or(0),
-          .sample = whole_in(json, "sample").value_or(0),
-          .line = line_of(json),
+Question question_in(const ordered_json& fields, Index line_number) {
+  return {.number = whole_number_in(fields, "question").value_or(0),
+          .key = fields.value("key", ""),
+          .layer = whole_number_in(fields, "layer"),
+          .head = whole_number_in(fields, "head"),
+          .n = whole_number_in(fields, "n").value_or(0),
+          .sample = whole_number_in(fields, "sample").value_or(0),
+          .line = line_of(fields),
           .line_number = line_number};
 }
 
@@ -86,19 +81,19 @@ Plan::Plan(std::string command, std::vector<std::string> arguments)
 
 void Plan::add(const Record& question) {
   const ordered_json record = to_json(question);
-  ordered_json json;
+  ordered_json fields;
   for (const char* field : asked_fields)
-    if (record.contains(field)) json[field] = record[field];
-  json["question"] = questions_.size();
-  json["key"] = question_key(json);
+    if (record.contains(field)) fields[field] = record[field];
+  fields["question"] = questions_.size();
+  fields["key"] = question_key(fields);
   questions_.push_back(
-      question_in(json, static_cast<Index>(questions_.size()) + 2));
+      question_in(fields, static_cast<Index>(questions_.size()) + 2));
 }
 
 void Plan::add(const GrowthRecord& fit) {
-  ordered_json json = to_json(fit);
-  for (const char* field : fitted_fields) json[field] = nullptr;
-  fits_.push_back(std::move(json));
+  ordered_json fields = to_json(fit);
+  for (const char* field : fitted_fields) fields[field] = nullptr;
+  fits_.push_back(std::move(fields));
 }
 
 Plan Plan::with(const std::vector<const Question*>& questions) const {
@@ -131,32 +126,32 @@ Plan read_plan(const std::filesystem::path& path) {
   Index line = 0;
   std::size_t promised = 0;
   std::set<Index> numbers;
-  read_journal(path, [&](ordered_json json) {
+  read_journal(path, [&](ordered_json fields) {
     ++line;
     if (line == 1) {
-      PlannedCommand of = planned(json);
+      PlannedCommand of = planned(fields);
       plan.command_ = std::move(of.command);
       plan.arguments_ = std::move(of.arguments);
-      plan.version_ = json.value("version", "unknown");
-      promised = json.value("questions", std::size_t{0});
+      plan.version_ = fields.value("version", "unknown");
+      promised = fields.value("questions", std::size_t{0});
       return;
     }
-    check_fields(json, RecordUse::shown);
-    const std::string command = json.value("command", "");
+    check_fields(fields, RecordUse::shown);
+    const std::string command = fields.value("command", "");
     if (command == "growth") {
-      plan.fits_.push_back(std::move(json));
+      plan.fits_.push_back(std::move(fields));
       return;
     }
     if (command != plan.command_)
       throw InputError(fmt::format("a question of '{}' in a plan of '{}'",
                                    command, plan.command_));
-    const Question question = question_in(json, line);
-    if (!json.contains("question") || question.number < 0 ||
+    const Question question = question_in(fields, line);
+    if (!fields.contains("question") || question.number < 0 ||
         !numbers.insert(question.number).second)
       throw InputError(
           "\"question\": expected its number, from 0 on, which no other line "
           "has");
-    if (question.key != question_key(json))
+    if (question.key != question_key(fields))
       throw InputError(
           "was changed since it was written: its key is not that of its "
           "fields");

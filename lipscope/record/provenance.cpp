@@ -7,6 +7,7 @@
 #include "lipscope/core/errors.h"
 #include "lipscope/core/machine.h"
 #include "lipscope/core/version.h"
+#include "lipscope/io/json_fields.h"
 #include "lipscope/io/json_text.h"
 #include "lipscope/io/sha256.h"
 
@@ -16,12 +17,6 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr const char* of_the_line = "line_sha256";
-
-std::string text_in(const ordered_json& record, const char* field) {
-  const auto at = record.find(field);
-  return at != record.end() && at->is_string() ? at->get<std::string>()
-                                               : std::string("unknown");
-}
 
 std::string line_hash(const ordered_json& record) {
   return sha256_text(json_line(record));
@@ -47,8 +42,11 @@ ordered_json without_provenance(ordered_json record) {
 }
 
 std::string made_on(const ordered_json& record) {
-  return fmt::format("commit {}, build {}, {}", text_in(record, "commit"),
-                     text_in(record, "build"), text_in(record, "cpu"));
+  const auto known = [&](const char* field) {
+    return text_in(record, field, "unknown");
+  };
+  return fmt::format("commit {}, build {}, {}", known("commit"), known("build"),
+                     known("cpu"));
 }
 
 ordered_json answer_of(ordered_json record) {

@@ -6,6 +6,7 @@
 
 #include "lipscope/core/errors.h"
 #include "lipscope/core/version.h"
+#include "lipscope/io/json_fields.h"
 #include "lipscope/record/fingerprint.h"
 
 namespace lipscope {
@@ -158,16 +159,6 @@ void set_fit(ordered_json& json, const GrowthFit& fit) {
   json["r_squared"] = fit.r_squared;
   json["radius_correlation"] = or_null(fit.radius_correlation);
 }
-
-namespace {
-
-std::optional<double> number_in(const ordered_json& record, const char* field) {
-  const auto at = record.find(field);
-  if (at == record.end() || !at->is_number()) return std::nullopt;
-  return at->get<double>();
-}
-
-}  // namespace
 
 bool says_no_less_than_certain(const ordered_json& record) {
   const auto upper = number_in(record, "upper");
