@@ -47,6 +47,7 @@ LanguageModelConfig config_of(const json& m) {
           .join = named(all_joins, m["residual"]),
           .join_share = m["residual_share"],
           .head_bias = m["head_bias"],
+          .division = named(all_divisions, m.value("division", "layer")),
           .contraction = number(m, "contraction")};
 }
 
@@ -87,7 +88,7 @@ TrainingState sines(Trainer& trainer) {
 TEST(TenSteps, AreThoseOfPyTorch) {
   std::ifstream file(LIPSCOPE_SOURCE "/tests/train/golden/ten_steps.json");
   const json golden = json::parse(file);
-  EXPECT_EQ(golden["cases"].size(), 42u);
+  EXPECT_EQ(golden["cases"].size(), 46u);
   for (const json& c : golden["cases"]) {
     const TrainingOptions options = options_of(c["training"]);
     Trainer trainer(config_of(c["model"]), options);
