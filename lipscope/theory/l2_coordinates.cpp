@@ -46,8 +46,9 @@ Vector l2_coordinates(const std::vector<HeadWeights>& heads,
   const Index own = heads[0].value.cols();
   const Index count = static_cast<Index>(heads.size());
   Vector c = Vector::Zero(projected ? heads[0].output.cols() : count * own);
-  // sums of fewer than 2²⁰ positive numbers lose less than this
-  constexpr double slack = 1.0 + 0x1p-30;
+  // a sum of m numbers ≥ 0 loses at most m u of itself
+  const double slack =
+      1.0 + 2.0 * unit_roundoff * static_cast<double>(d * d + c.size() + 64);
   for (Index h = 0; h < count; ++h) {
     const HeadWeights& one = heads[static_cast<std::size_t>(h)];
     const Rounded query = rounded(one.query);

@@ -64,8 +64,8 @@ TEST(L2Coordinates, IsNeverAboveKim21) {
 // Ascent over inputs, weights and numbers for distances at once, by what is
 // reached over what is proved.
 TEST(L2Coordinates, AreNeverBelowWhatIsReached) {
-  double nearest = 0.0;
-  for (const bool relative : {false, true})
+  for (const bool relative : {false, true}) {
+    double nearest = 0.0;
     for (std::uint64_t seed = 0; seed < 12; ++seed) {
       const Rng rng(seed);
       const Index n = 2 + static_cast<Index>(seed % 4), d = 2;
@@ -111,8 +111,9 @@ TEST(L2Coordinates, AreNeverBelowWhatIsReached) {
       }
       nearest = std::max(nearest, most);
     }
-  EXPECT_GT(nearest, 0.7);
-  RecordProperty("nearest", std::to_string(nearest));
+    EXPECT_GT(nearest, 0.6);
+    RecordProperty(relative ? "relative" : "plain", std::to_string(nearest));
+  }
 }
 
 }  // namespace l2_coordinates_test
