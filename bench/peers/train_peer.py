@@ -100,6 +100,22 @@ def contraction(q, v, o, heads, n):
     return front * o.abs().sum(0).amax() * (rows * columns).amax() * value
 
 
+def coordinate_contractions(q, effective, heads, n, bias):
+    """Bounds on the constants of the coordinates of tied L2 attention in the inf-norm, [d]:
+    sum_h 4 p_h N_h |E_h e_j|_2 + |Q_h E_h e_j|_1, N_h^2 = sum |Q_h Q_h'|. The derivative of
+    Lambert's function of e^(s-1) by s is p/(1 + p)."""
+    d, k = q.shape[0], q.shape[1] // heads
+    qh, eh = q.reshape(d, heads, k).transpose(0, 1), effective.reshape(heads, k, -1)
+    if bias is None:
+        p = torch.full((heads,), lambert((n - 1) / math.e), dtype=q.dtype)
+    else:
+        s = bias[:, 1:].logsumexp(1) - bias[:, 0]
+        at = torch.tensor([lambert(math.exp(x - 1)) for x in s.tolist()], dtype=q.dtype)
+        p = at + at / (1 + at) * (s - s.detach())
+    compared = (qh @ qh.transpose(1, 2)).abs().sum((1, 2)).sqrt()
+    return ((4 * p * compared)[:, None] * eh.norm(dim=1) + (qh @ eh).abs().sum(1)).sum(0)
+
+
 FUSED = hasattr(F, "scaled_dot_product_attention")  # PyTorch 2
 
 
@@ -183,7 +199,12 @@ def attention(c, w, h, x):
     if inner is None:
         return join(mixed) @ o
     effective = (inner @ o.reshape(c["heads"], d // c["heads"], d)).reshape(d, d)
-    if c["mixer"] == "contractive-l2":
+    if c.get("division") == "coordinate":
+        bias = w[h + "attn.distance_bias"] if c["positions"] == "relative" else None
+        bound = coordinate_contractions(w[h + "attn.q.weight"], effective, c["heads"],
+                                        c["context"], bias)
+        effective = effective / bound * c.get("contraction", 1.0)
+    elif c["mixer"] == "contractive-l2":
         bound = contraction(w[h + "attn.q.weight"], w[h + "attn.v.weight"], o, c["heads"],
                             c["context"])
         effective = effective / bound * c.get("contraction", 1.0)
@@ -325,6 +346,7 @@ def model(**changes):
 
 # name, what is different in the model, what is different in the training
 POSITION = dict(mixer="position", position_heads=2, heads_apart=True)
+RELATIVE = dict(mixer="contractive-l2", division="coordinate", positions="relative")
 BESIDE = dict(width=12, heads=3, position_heads=1, heads_apart=True)
 PLAIN = dict(norm="none", positions="none", residual="none", activation="max_min")
 NEWHOUSE = dict(mixer="dot", norm="none", positions="rotary", residual="convex",
@@ -335,6 +357,12 @@ CASES = [(m, dict(mixer=m), {}) for m in MIXERS] + [
     ("dot, pre-norm", dict(mixer="dot", norm="pre"), {}),
     ("l2 without norms", dict(mixer="l2", norm="none"), {}),
     ("invertible", dict(mixer="contractive-l2", norm="none", contraction=0.9), {}),
+    ("divided by coordinate", dict(mixer="contractive-l2", division="coordinate"), {}),
+    ("relative, divided by coordinate", dict(RELATIVE, norm="post"), {}),
+    ("relative, divided by coordinate, pre-norm, muon", dict(RELATIVE, norm="pre"),
+     dict(optimizer="muon", muon_rate=0.02)),
+    ("invertible, divided by coordinate",
+     dict(mixer="contractive-l2", division="coordinate", norm="none", contraction=0.9), {}),
     ("position heads", POSITION, {}),
     ("dot apart", dict(mixer="dot", heads_apart=True), {}),
     ("l2 apart", dict(mixer="l2", heads_apart=True), {}),

@@ -33,6 +33,9 @@ ordered_json settings_of(const TrainRequest& o, const std::string& text) {
     json["norm"] = name_of(o.model.norm);
     json["activation"] = name_of(o.model.activation);
     if (o.model.contraction) json["contraction"] = *o.model.contraction;
+    if (o.model.division != Division::layer)
+      json["divide"] = name_of(o.model.division);
+    if (o.model.quiet_gain) json["quiet-gain"] = *o.model.quiet_gain;
     json["position-heads"] = o.model.position_heads;
     json["heads-apart"] = o.model.heads_apart;
     json["positions"] = name_of(o.model.positions);

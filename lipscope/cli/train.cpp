@@ -143,6 +143,21 @@ void declare_train(CLI::App& app, TrainArguments& options) {
       ->needs(invertible)
       ->capture_default_str()
       ->group(group);
+  auto* divide =
+      app.add_option("--divide", o.model.division,
+                     "what contractive-l2 is divided by: layer (one bound for "
+                     "all of its output), coordinate (each coordinate of the "
+                     "output by a bound of its own; needed with --positions "
+                     "relative)")
+          ->default_str("layer")
+          ->group(group);
+  only(divide, by_name({Division::layer, Division::coordinate}));
+  app.add_option("--quiet-gain", o.model.quiet_gain,
+                 "contractive-l2 with --positions relative begins with "
+                 "characters in a quarter of the coordinates; attention writes "
+                 "into the others, and norms make that so many times louder")
+      ->transform(positive_number())
+      ->group(group);
   auto* activation =
       app.add_option("--activation", o.model.activation,
                      "activation of the MLP: gelu, relu, max_min "

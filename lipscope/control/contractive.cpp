@@ -49,6 +49,8 @@ ContractiveL2<Real>::ContractiveL2(const AttentionWeights& weights,
               options.seen.empty(),
           "contractive: the bound is that of all heads and of tokens that "
           "weigh alike");
+  require(!options.relative_bias,
+          "contractive: the bound does not hold with relative positions");
 }
 
 template <class Real>

@@ -271,6 +271,7 @@ ModelConfig model_config(const LanguageModelConfig& m) {
   if (compares(m.mixer)) c.kind = attention_kind(m.mixer);
   c.contractive = m.mixer == Mixer::contractive_l2;
   c.contraction = m.contraction;
+  c.divided_by_coordinate = m.division == Division::coordinate;
   c.causal = true;
   c.projections = Projections::side_by_side;
   return c;
@@ -336,11 +337,14 @@ void require_sound(const ModelConfig& c) {
           "model: a size is below 0");
   require(c.relative_buckets % 4 == 0, "model: {} buckets of a relative bias",
           c.relative_buckets);
-  require(!c.distance_bias || (c.causal && c.comparing_heads() > 0 &&
-                               c.relative_buckets == 0 && !c.contractive),
+  require(!c.distance_bias ||
+              (c.causal && c.comparing_heads() > 0 && c.relative_buckets == 0 &&
+               (!c.contractive || c.divided_by_coordinate)),
           "model: a number for each distance back without heads that compare, "
-          "with tokens ahead, beside other relative positions, or where heads "
-          "are divided by their bound");
+          "with tokens ahead, beside other relative positions, or where all "
+          "heads are divided by one bound");
+  require(c.contractive || !c.divided_by_coordinate,
+          "model: attention that is divided by coordinate is contractive");
   require(c.layer_groups == 0 || c.layer_groups <= c.layers,
           "model: {} layers in {} groups", c.layers, c.layer_groups);
   require(!c.head_bias || !c.tied_embeddings,

@@ -66,6 +66,7 @@ struct ModelConfig {
       false;  ///< l2, divided by its bound for `positions` tokens
   /// Of an invertible model, see LanguageModelConfig.
   std::optional<double> contraction = {};
+  bool divided_by_coordinate = false;  ///< see Division
 
   // ---- the form of a layer
   bool causal = false;

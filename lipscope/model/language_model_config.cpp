@@ -88,6 +88,16 @@ std::string name_of(Join join) {
   throw std::invalid_argument("name_of: no such join");
 }
 
+std::string name_of(Division division) {
+  switch (division) {
+    case Division::layer:
+      return "layer";
+    case Division::coordinate:
+      return "coordinate";
+  }
+  throw std::invalid_argument("name_of: no such division");
+}
+
 std::string name_of(Positions positions) {
   switch (positions) {
     case Positions::table:
@@ -134,13 +144,19 @@ void require_sound(const LanguageModelConfig& c) {
           "language model: rotary positions of {} heads of width {}; they are "
           "those of dot-product heads of even width",
           name_of(c.mixer), c.width / c.heads);
+  require(c.division == Division::layer || c.mixer == Mixer::contractive_l2,
+          "language model: {} is not divided by its bound, by coordinate or "
+          "otherwise",
+          name_of(c.mixer));
   require(c.positions != Positions::relative ||
-              (compares(c.mixer) && c.mixer != Mixer::contractive_l2),
-          "language model: relative positions of {}; they are those of dot, l2 "
-          "and l2-untied heads{}",
+              (compares(c.mixer) && (c.mixer != Mixer::contractive_l2 ||
+                                     c.division == Division::coordinate)),
+          "language model: relative positions of {}; they are those of dot, "
+          "l2, l2-untied and contractive-l2 heads{}",
           name_of(c.mixer),
           c.mixer == Mixer::contractive_l2
-              ? " (what contractive-l2 is divided by does not hold with them)"
+              ? ", the last divided by coordinate (the bound of the layer does "
+                "not hold with them)"
               : "");
   require(c.join == Join::add || c.norm == NormPlace::none,
           "language model: residual {} with norm {}; with norms it is add",
@@ -149,6 +165,15 @@ void require_sound(const LanguageModelConfig& c) {
           "language model: {} with heads apart; what it is divided by is made "
           "of the output matrix, which these do not have",
           name_of(c.mixer));
+  require(!c.quiet_gain ||
+              (*c.quiet_gain > 0.0 && c.mixer == Mixer::contractive_l2 &&
+               c.positions == Positions::relative &&
+               c.norm != NormPlace::none && c.width >= 2),
+          "language model: a quiet start with a gain of {}, of {} with {} "
+          "positions and norm {}; it is that of contractive-l2 with relative "
+          "positions and norms",
+          c.quiet_gain.value_or(0.0), name_of(c.mixer), name_of(c.positions),
+          name_of(c.norm));
   if (!c.contraction) return;
   require(*c.contraction > 0.0 && *c.contraction < 1.0,
           "language model: a contraction of {} is not between 0 and 1",
@@ -186,6 +211,8 @@ LanguageModelConfig parse_language_model_config(std::string_view text,
         c.join_share = r.positive({"residual_share"}, 1.0);
     }
     c.head_bias = r.flag({"head_bias"}, false);
+    if (r.find("division") != nullptr)
+      c.division = named(r, "division", all_divisions);
     if (r.find("contraction") != nullptr)
       c.contraction = r.positive({"contraction"}, 1.0);
   }

@@ -47,6 +47,18 @@ inline constexpr Join all_joins[] = {Join::add, Join::convex, Join::none};
 
 std::string name_of(Join join);  ///< "add", "convex", "none"
 
+/// What contractive-l2 attention is divided by.
+enum class Division {
+  layer,      ///< all of it by one bound [Kim21], model/contraction.h
+  coordinate  ///< each coordinate of it by a bound of its own,
+              ///< model/coordinate_contraction.h
+};
+
+inline constexpr Division all_divisions[] = {Division::layer,
+                                             Division::coordinate};
+
+std::string name_of(Division division);  ///< "layer", "coordinate"
+
 /// How a model knows where a character stands, besides by position heads.
 enum class Positions {
   table,     ///< a learnt row for each position is added to the embedding
@@ -84,8 +96,13 @@ struct LanguageModelConfig {
   Activation activation = Activation::gelu;
   NormPlace norm = NormPlace::post;
   Join join = Join::add;
-  double join_share = 1.0;  ///< α of Join::convex, in (0, 1)
-  bool head_bias = false;   ///< logits = x W + b
+  double join_share = 1.0;              ///< α of Join::convex, in (0, 1)
+  bool head_bias = false;               ///< logits = x W + b
+  Division division = Division::layer;  ///< of contractive-l2
+  /// G of a quiet start (train/quiet_start.h), of contractive-l2 with relative
+  /// positions and norms; nothing: the usual one. Weights that are read do not
+  /// depend on it.
+  std::optional<double> quiet_gain = {};
   /// c < 1 of an invertible model, which is contractive-l2 without norms: its
   /// residual branches are x + c f(x), with f attention or MLP divided by a
   /// bound on its constant in the inf-norm (model/contraction.h).

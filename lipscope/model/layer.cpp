@@ -9,6 +9,7 @@
 #include "lipscope/attention/kinds.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/model/contraction.h"
+#include "lipscope/model/coordinate_contraction.h"
 #include "lipscope/model/heads_apart.h"
 
 namespace lipscope {
@@ -111,6 +112,15 @@ std::optional<PositionHeads> load_position_heads(const Model& model,
                        .width = c.width};
 }
 
+// a number for each distance back, of a layer of lipscope's own
+std::optional<RelativeBias> load_distance_bias(const Model& model,
+                                               const LayerModules& m) {
+  if (!m.distance_bias) return std::nullopt;
+  return RelativeBias{
+      .table = model.parameters.matrix(weight_of(*m.distance_bias)).transpose(),
+      .looks_back = true};
+}
+
 AttentionWeights load_attention(const Model& model, const LayerModules& m) {
   const ModelConfig& c = model.config;
   if (c.comparing_heads() == 0) return {.heads = 0};
@@ -139,7 +149,12 @@ AttentionWeights load_attention(const Model& model, const LayerModules& m) {
     w.query *= scale;
     w.query_bias *= scale;
   }
-  if (c.contractive) {
+  if (c.divided_by_coordinate) {
+    const std::optional<RelativeBias> bias = load_distance_bias(model, m);
+    const Vector p =
+        head_phi_inverses(bias ? &*bias : nullptr, w.heads, c.positions);
+    divide_coordinates(w, p, c.contraction.value_or(1.0));
+  } else if (c.contractive) {
     const AttentionWeights& r = w;
     w.output *=
         c.contraction.value_or(1.0) /
@@ -418,11 +433,7 @@ LayerWeights load_layer(const Model& model, Index layer, MapName map) {
   if (relative)
     w.relative_bias =
         RelativeBias{.table = model.parameters.matrix(weight_of(*relative))};
-  if (m.distance_bias)
-    w.relative_bias = RelativeBias{
-        .table =
-            model.parameters.matrix(weight_of(*m.distance_bias)).transpose(),
-        .looks_back = true};
+  if (m.distance_bias) w.relative_bias = load_distance_bias(model, m);
   const auto read = [&](const std::optional<Module>& norm, bool asked,
                         NormWeights& to) {
     if (norm && asked) to = load_norm(model, *norm);

@@ -22,13 +22,13 @@ std::string fingerprint(const ModelConfig& config) {
                position_heads, heads_apart, mlp_width, vocabulary, positions,
                token_types, epsilon, activation, rope, tied_embeddings,
                attention_bias, mlp_bias, norm, kind, contractive, contraction,
-               causal, norm_form, output_norms, first_attention_unnormed,
-               parallel, shared_norm, gated, projections, output_bias,
-               query_key_norm, rope_interleaved, unrotated, window, local,
-               local_theta, score_scale, residual_scale, carry,
-               relative_buckets, distance_bias, layer_groups, embedding_width,
-               position_table, position_offset, padding, embedding_scale,
-               head_bias, logit_scale] = config;
+               divided_by_coordinate, causal, norm_form, output_norms,
+               first_attention_unnormed, parallel, shared_norm, gated,
+               projections, output_bias, query_key_norm, rope_interleaved,
+               unrotated, window, local, local_theta, score_scale,
+               residual_scale, carry, relative_buckets, distance_bias,
+               layer_groups, embedding_width, position_table, position_offset,
+               padding, embedding_scale, head_bias, logit_scale] = config;
   json all = json{{"architecture", name_of(architecture)},
                   {"layers", layers},
                   {"width", width},
@@ -63,6 +63,8 @@ std::string fingerprint(const ModelConfig& config) {
                    rope->slow ? json{rope->slow->context, rope->slow->slow,
                                      rope->slow->fast}
                               : json()};
+  add_number("divided_by_coordinate", divided_by_coordinate,
+             usual.divided_by_coordinate);
   add_number("causal", causal, usual.causal);
   add_number("norm_form", static_cast<int>(norm_form),
              static_cast<int>(usual.norm_form));

@@ -14,6 +14,7 @@
 #include "lipscope/theory/column_sums.h"
 #include "lipscope/theory/cosine_column_sums.h"
 #include "lipscope/theory/kim21.h"
+#include "lipscope/theory/l2_coordinates.h"
 #include "lipscope/theory/l2_diagonal_apart.h"
 #include "lipscope/theory/l2_kernel.h"
 #include "lipscope/theory/layer_heads.h"
@@ -103,6 +104,14 @@ void add_dot(const LayerHeads& layer, const BoundSetting& q,
         [&](const HeadNorms& h) { return row_sums(h.sizes); });
 }
 
+// with p of each head
+Bound largest_coordinate(const LayerHeads& layer,
+                         const std::vector<double>& p) {
+  return make_bound(l2_coordinates_statement,
+                    l2_coordinates(layer.heads, p).maxCoeff(),
+                    InputSet::everywhere());
+}
+
 void add_relative_l2(const LayerHeads& layer, const BoundSetting& q,
                      std::vector<Bound>& out) {
   if (q.mask != Mask::causal) return;
@@ -126,6 +135,9 @@ void add_relative_l2(const LayerHeads& layer, const BoundSetting& q,
   };
   offer(relative_l2_token_statement, relative_l2_token);
   offer(relative_l2_two_statement, relative_l2_two);
+  std::vector<double> p;
+  for (const Vector& b : behind) p.push_back(relative_phi_inverse(b));
+  out.push_back(largest_coordinate(layer, p));
 }
 
 void add_l2(const LayerHeads& layer, const BoundSetting& q,
@@ -144,6 +156,8 @@ void add_l2(const LayerHeads& layer, const BoundSetting& q,
       kim21_inf_statement,
       kim21_inf(seen, k) * kim21_inf_weight_factor(norms, layer.output_inf),
       scope));
+  out.push_back(
+      largest_coordinate(layer, std::vector<double>(layer.heads.size(), p)));
   out.push_back(
       make_bound(kim21_two_statement, kim21_two(p, seers, k) * weights, scope));
   out.push_back(make_bound(l2_diagonal_apart_statement,

@@ -5,7 +5,9 @@
 
 #include "lipscope/core/errors.h"
 #include "lipscope/core/gemm.h"
+#include "lipscope/model/coordinate_contraction.h"
 #include "lipscope/train/linear_layer.h"
+#include "lipscope/train/quiet_start.h"
 
 namespace lipscope {
 
@@ -24,16 +26,26 @@ AttentionLayer<Real>::AttentionLayer(Layout& layout, const std::string& name,
           shape.heads);
   require(!shape.contractive || shape.project,
           "attention layer: contractive heads that stand side by side");
-  require(!shape.contractive || !shape.relative,
+  require(!shape.contractive || !shape.relative || shape.by_coordinate,
           "attention layer: contractive heads with relative positions, for "
-          "which their bound does not hold");
+          "which the bound of the layer does not hold");
+  require(!shape.by_coordinate || shape.contractive,
+          "attention layer: divided by coordinate, but not contractive");
+  require(!shape.quiet || (tied() && shape.project && shape.relative),
+          "attention layer: a quiet start is that of l2 heads with relative "
+          "positions and an output");
   if (shape_.head_width == 0) shape_.head_width = d / shape.heads;
   if (shape.rotary) {
     rotary_ = Rotary{};
     require_rotatable(*rotary_, head_width(), shape.kind);
   }
   const Index all = all_heads();
-  if (tied()) {
+  if (shape.quiet) {
+    in_ = layout.add_matrix(name + ".q.weight", d, all,
+                            quiet_query(d, head_width()), shape.heads);
+    value_ = layout.add_matrix(name + ".v.weight", d, all, quiet_value(d),
+                               shape.heads);
+  } else if (tied()) {
     // the starts are those of as many heads as share the width
     const Index sharing = d / head_width();
     in_ = layout.add_matrix(name + ".q.weight", d, all, tied_query(d, sharing),
@@ -47,10 +59,14 @@ AttentionLayer<Real>::AttentionLayer(Layout& layout, const std::string& name,
         {.deviation = std::sqrt(2.0 / static_cast<double>(d + 3 * all))},
         3 * shape.heads);
   }
-  if (shape.project) output_ = layout.add_matrix(name + ".o.weight", all, d);
+  if (shape.quiet)
+    output_ = layout.add_matrix(name + ".o.weight", all, d, quiet_output(d));
+  else if (shape.project)
+    output_ = layout.add_matrix(name + ".o.weight", all, d);
   if (shape.relative)
-    distances_ = layout.add_table(name + ".distance_bias", shape.heads,
-                                  shape.context, zeros());
+    distances_ = layout.add_table(
+        name + ".distance_bias", shape.heads, shape.context,
+        shape.quiet ? quiet_distances(d, head_width()) : zeros());
 }
 
 template <class Real>
@@ -220,8 +236,60 @@ void AttentionLayer<Real>::make_effective_output(
     else
       effective_.block(h * k, h * k, k, k) = inner;
   }
+  if (shape_.by_coordinate) {
+    divide_effective(weights);
+    return;
+  }
   divisor_ = divisor(weights);
   if (divisor_ != 1.0) effective_ /= static_cast<Real>(divisor_);
+}
+
+// p of the numbers for each distance, or of the context
+template <class Real>
+Vector AttentionLayer<Real>::phi_inverses(const VectorOf<Real>& weights) const {
+  const std::optional<RelativeBias> bias = exported_relative_bias(weights);
+  return head_phi_inverses(bias ? &*bias : nullptr, shape_.heads,
+                           shape_.context);
+}
+
+// U → E = U diag(1/c)
+template <class Real>
+void AttentionLayer<Real>::divide_effective(const VectorOf<Real>& weights) {
+  const Vector c = coordinate_contractions<Real>(
+      tensor(weights, in_), view(std::as_const(effective_)),
+      phi_inverses(weights));
+  divisors_ = (c.array() > 0.0)
+                  .select(c.array() / shape_.contraction, 1.0)
+                  .matrix()
+                  .template cast<Real>();
+  for (Index j = 0; j < effective_.cols(); ++j)
+    effective_.col(j) /= divisors_[j];
+}
+
+// gE → gU, with what comes back through c
+template <class Real>
+void AttentionLayer<Real>::divide_effective_backward(
+    const VectorOf<Real>& weights, VectorOf<Real>& gradients) {
+  // E_j = U_j/c_j:  gc_j = −⟨gE_j, E_j⟩/c_j,  gU_j = gE_j/c_j
+  Vector gc(effective_.cols());
+  for (Index j = 0; j < effective_.cols(); ++j) {
+    gc[j] = -static_cast<double>(geffective_.col(j).dot(effective_.col(j))) /
+            static_cast<double>(divisors_[j]) / shape_.contraction;
+    geffective_.col(j) /= divisors_[j];
+    effective_.col(j) *= divisors_[j];
+  }
+  const Vector gp = coordinate_contractions_backward<Real>(
+      tensor(weights, in_), view(std::as_const(effective_)),
+      phi_inverses(weights), gc, tensor(gradients, in_), view(geffective_));
+  if (!shape_.relative) return;
+  for (Index h = 0; h < shape_.heads; ++h) {
+    Vector gbehind;
+    distance_phi_inverse(
+        tensor(weights, distances_).row(h).transpose().template cast<double>(),
+        gbehind);
+    tensor(gradients, distances_).row(h) +=
+        (gp[h] * gbehind).transpose().template cast<Real>();
+  }
 }
 
 template <class Real>
@@ -231,11 +299,16 @@ void AttentionLayer<Real>::effective_output_backward(
   const ConstL2Views<Real> w = l2_views(weights);
   L2Views<Real> g{tensor(gradients, in_), tensor(gradients, value_),
                   tensor(gradients, output_)};
-  // E = U/c:  gc = −⟨gE, E⟩/c,  gU = gE/c
-  const double gdivisor =
-      -geffective_.cwiseProduct(effective_).template cast<double>().sum() /
-      divisor_;
-  geffective_ /= static_cast<Real>(divisor_);
+  double gdivisor = 0.0;
+  if (shape_.by_coordinate) {
+    divide_effective_backward(weights, gradients);
+  } else {
+    // E = U/c:  gc = −⟨gE, E⟩/c,  gU = gE/c
+    gdivisor =
+        -geffective_.cwiseProduct(effective_).template cast<double>().sum() /
+        divisor_;
+    geffective_ /= static_cast<Real>(divisor_);
+  }
   const Real scale = 1 / std::sqrt(static_cast<Real>(k));
   MatrixOf<Real> ginner(k, k);
   for (Index h = 0; h < shape_.heads; ++h) {
@@ -257,13 +330,15 @@ void AttentionLayer<Real>::effective_output_backward(
     gemm<Real>(as_is(view(w.value, columns)), transposed(ginner),
                view(g.query, columns), Into::add);
   }
-  if (shape_.contractive)
+  if (shape_.contractive && !shape_.by_coordinate)
     contraction_backward(w, shape_.heads, shape_.context,
                          gdivisor / shape_.contraction, g);
 }
 
 template <class Real>
 double AttentionLayer<Real>::divisor(const VectorOf<Real>& weights) const {
+  require(!shape_.by_coordinate,
+          "attention layer: each coordinate has a divisor of its own");
   return shape_.contractive
              ? contraction(l2_views(weights), shape_.heads, shape_.context) /
                    shape_.contraction
@@ -282,9 +357,12 @@ AttentionWeights AttentionLayer<Real>::exported(
     w.key = in.middleCols(all, all);
     w.value = in.rightCols(all);
   }
-  if (shape_.project)
-    w.output =
-        tensor(weights, output_).template cast<double>() / divisor(weights);
+  if (!shape_.project) return w;
+  w.output = tensor(weights, output_).template cast<double>();
+  if (shape_.by_coordinate)
+    divide_coordinates(w, phi_inverses(weights), shape_.contraction);
+  else
+    w.output /= divisor(weights);
   return w;
 }
 

@@ -15,9 +15,10 @@
 namespace lipscope {
 
 struct AttentionShape {
-  Kind kind = Kind::dot;     ///< any that AttentionLayer can learn
-  bool contractive = false;  ///< l2 only: divided by its Lip_inf bound,
-  double contraction = 1.0;  ///< and multiplied with this
+  Kind kind = Kind::dot;       ///< any that AttentionLayer can learn
+  bool contractive = false;    ///< l2 only: divided by its Lip_inf bound,
+  double contraction = 1.0;    ///< and multiplied with this
+  bool by_coordinate = false;  ///< each coordinate by a bound of its own
   Index width = 0, heads = 1;
   Index head_width = 0;   ///< 0: the heads share the width
   bool project = true;    ///< through W_O; else the heads stand side by side
@@ -26,6 +27,7 @@ struct AttentionShape {
                           ///< scores, of each head
   Index context = 1;      ///< the n of that bound, and how many distances
   Index layers = 1;       ///< of the model, see tied_value
+  bool quiet = false;     ///< begins as train/quiet_start.h says; l2 only
 };
 
 /// Causal multi-head attention without biases, on the heads of attention/:
@@ -35,7 +37,8 @@ struct AttentionShape {
 ///                   q = x W_Q,  U_h = M_h W_O,h,  M_h = W_Q,hᵀ W_V,h/√k
 ///                   (side by side: M_h in place of U_h)
 ///   contractive     the same with cU/c(W) in place of U, c the contraction
-///                   and c(W) as in model/contraction.h
+///                   and c(W) as in model/contraction.h, or for each column of
+///                   U by itself as in model/coordinate_contraction.h
 ///
 /// P_h is the softmax of scores s_ij, or with `relative` of s_ij + b_h,i−j.
 ///
@@ -65,7 +68,8 @@ class AttentionLayer {
   /// What is added to scores by distance, if it is learnt.
   std::optional<RelativeBias> exported_relative_bias(
       const VectorOf<Real>& weights) const;
-  /// What the output is divided by, c(W)/c; 1 unless it is contractive.
+  /// What the output is divided by, c(W)/c; 1 unless it is contractive. Not
+  /// where each coordinate has a number of its own.
   double divisor(const VectorOf<Real>& weights) const;
 
   const AttentionShape& shape() const { return shape_; }
@@ -80,6 +84,10 @@ class AttentionLayer {
   Weighting weighting(const VectorOf<Real>& weights, Index h,
                       Index length) const;
   void make_effective_output(const VectorOf<Real>& weights);
+  void divide_effective(const VectorOf<Real>& weights);
+  void divide_effective_backward(const VectorOf<Real>& weights,
+                                 VectorOf<Real>& gradients);
+  Vector phi_inverses(const VectorOf<Real>& weights) const;
   void effective_output_backward(const VectorOf<Real>& weights,
                                  VectorOf<Real>& gradients);
 
@@ -97,6 +105,7 @@ class AttentionLayer {
   MatrixOf<Real> y_;
   MatrixOf<Real> inner_, effective_, geffective_;  // M, U (over c), their gU
   double divisor_ = 1.0;
+  VectorOf<Real> divisors_;  // of each coordinate, c_j/c
   MatrixOf<Real> gmixed_, gprojected_, gx_;
   std::vector<Vector> gdistances_;  // of each head of each sequence
 };

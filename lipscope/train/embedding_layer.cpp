@@ -4,9 +4,11 @@ namespace lipscope {
 
 template <class Real>
 EmbeddingLayer<Real>::EmbeddingLayer(Layout& layout, Index characters,
-                                     Index positions, Index width)
+                                     Index positions, Index width,
+                                     const std::optional<Initial>& start)
     : characters_(layout.add_table("wte.weight", characters, width,
-                                   positions > 0
+                                   start ? *start
+                                   : positions > 0
                                        ? characters_beside_places(width)
                                        : Initial{.deviation = 0.1})) {
   if (positions > 0)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include "lipscope/train/layout.h"
@@ -12,8 +13,9 @@ template <class Real>
 class EmbeddingLayer {
  public:
   /// positions = 0: none.
-  EmbeddingLayer(Layout& layout, Index characters, Index positions,
-                 Index width);
+  /// Characters begin by `start`, or by the usual one.
+  EmbeddingLayer(Layout& layout, Index characters, Index positions, Index width,
+                 const std::optional<Initial>& start = {});
 
   MatrixOf<Real> forward(const VectorOf<Real>& weights,
                          std::span<const int> characters,

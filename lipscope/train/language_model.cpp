@@ -3,6 +3,7 @@
 #include "lipscope/core/errors.h"
 #include "lipscope/train/cross_entropy.h"
 #include "lipscope/train/dropout.h"
+#include "lipscope/train/quiet_start.h"
 
 namespace lipscope {
 namespace {
@@ -11,26 +12,36 @@ namespace {
 constexpr std::uint64_t after_embedding = ~std::uint64_t{0};
 
 TransformerBlockShape block_shape(const LanguageModelConfig& c) {
-  return {
-      .mixing = {.attention = {.kind = compares(c.mixer)
-                                           ? attention_kind(c.mixer)
-                                           : Kind::dot,
-                               .contractive = c.mixer == Mixer::contractive_l2,
-                               .contraction = c.contraction.value_or(1.0),
-                               .width = c.width,
-                               .heads = c.heads - c.position_heads,
-                               .rotary = c.positions == Positions::rotary,
-                               .relative = c.positions == Positions::relative,
-                               .context = c.context,
-                               .layers = c.layers},
-                 .position_heads = c.position_heads,
-                 .apart = c.heads_apart},
-      .hidden = c.hidden,
-      .activation = c.activation,
-      .norm = c.norm,
-      .join = c.join,
-      .join_share = c.join_share,
-      .contraction = c.contraction};
+  return {.mixing = {.attention =
+                         {.kind = compares(c.mixer) ? attention_kind(c.mixer)
+                                                    : Kind::dot,
+                          .contractive = c.mixer == Mixer::contractive_l2,
+                          .contraction = c.contraction.value_or(1.0),
+                          .by_coordinate = c.division == Division::coordinate,
+                          .width = c.width,
+                          .heads = c.heads - c.position_heads,
+                          .rotary = c.positions == Positions::rotary,
+                          .relative = c.positions == Positions::relative,
+                          .context = c.context,
+                          .layers = c.layers,
+                          .quiet = c.quiet_gain.has_value()},
+                     .position_heads = c.position_heads,
+                     .apart = c.heads_apart},
+          .hidden = c.hidden,
+          .activation = c.activation,
+          .norm = c.norm,
+          .join = c.join,
+          .join_share = c.join_share,
+          .contraction = c.contraction,
+          .quiet_gain = c.quiet_gain};
+}
+
+// of the characters, where it is not the usual one
+std::optional<Initial> embedding_start(const LanguageModelConfig& c) {
+  if (!c.quiet_gain || c.mixer == Mixer::lstm) return {};
+  const double size = loud_size(c.width);
+  return loud_characters(
+      c.width, c.norm == NormPlace::pre ? size / *c.quiet_gain : size);
 }
 
 bool has_position_table(const LanguageModelConfig& c) {
@@ -48,7 +59,8 @@ template <class Real>
 LanguageModel<Real>::LanguageModel(const LanguageModelConfig& config)
     : config_(sound(config)),
       embedding_(layout_, config.characters,
-                 has_position_table(config) ? config.context : 0, config.width),
+                 has_position_table(config) ? config.context : 0, config.width,
+                 embedding_start(config)),
       head_([&]() -> LinearLayer<Real> {
         const bool lstm = config.mixer == Mixer::lstm;
         for (Index i = 0; i < config.layers; ++i) {

@@ -42,9 +42,13 @@ Slot Layout::add_table(const std::string& name, Index rows, Index cols,
 }
 
 Slot Layout::add_row(const std::string& name, Index cols, double value) {
+  return add_row(name, cols, Initial{.mean = value});
+}
+
+Slot Layout::add_row(const std::string& name, Index cols, Initial initial) {
   return add({.name = name,
               .slot = {.rows = 1, .cols = cols},
-              .initial = {.mean = value}});
+              .initial = std::move(initial)});
 }
 
 Slot Layout::slot(const std::string& name) const {

@@ -43,6 +43,7 @@ class Layout {
                  Initial initial);
   /// A row of gains or biases, all of them `value` at first.
   Slot add_row(const std::string& name, Index cols, double value);
+  Slot add_row(const std::string& name, Index cols, Initial initial);
 
   const std::vector<Tensor>& tensors() const { return tensors_; }
   Index size() const { return size_; }

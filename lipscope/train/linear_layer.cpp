@@ -1,5 +1,7 @@
 #include "lipscope/train/linear_layer.h"
 
+#include <cmath>
+
 #include "lipscope/core/gemm.h"
 
 namespace lipscope {
@@ -16,8 +18,11 @@ void multiply_rows(const ConstView<Real>& x, const Factor<Real>& w,
 
 template <class Real>
 LinearLayer<Real>::LinearLayer(Layout& layout, const std::string& name,
-                               Index in, Index out, bool bias)
-    : weight_(layout.add_matrix(name + ".weight", in, out)) {
+                               Index in, Index out, bool bias, double size)
+    : weight_(layout.add_matrix(
+          name + ".weight", in, out,
+          {.deviation =
+               size * std::sqrt(2.0 / static_cast<double>(in + out))})) {
   if (bias) bias_ = layout.add_row(name + ".bias", out, 0.0);
 }
 

@@ -17,8 +17,9 @@ void multiply_rows(const ConstView<Real>& x, const Factor<Real>& w,
 template <class Real>
 class LinearLayer {
  public:
+  /// W begins with Glorot's deviation times `size`.
   LinearLayer(Layout& layout, const std::string& name, Index in, Index out,
-              bool bias);
+              bool bias, double size = 1.0);
 
   void forward(const VectorOf<Real>& weights, const ConstView<Real>& x,
                View<Real> y, const Pass& pass) const;

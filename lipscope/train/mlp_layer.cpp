@@ -10,9 +10,9 @@ namespace lipscope {
 template <class Real>
 MlpLayer<Real>::MlpLayer(Layout& layout, const std::string& name, Index width,
                          Index hidden, Activation activation,
-                         std::optional<double> contraction)
+                         std::optional<double> contraction, double size)
     : up_(layout, name + ".up", width, hidden, true),
-      down_(layout, name + ".down", hidden, width, true),
+      down_(layout, name + ".down", hidden, width, true, size),
       activation_(activation),
       contraction_(contraction) {}
 

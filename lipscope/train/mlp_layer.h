@@ -16,7 +16,8 @@ template <class Real>
 class MlpLayer {
  public:
   MlpLayer(Layout& layout, const std::string& name, Index width, Index hidden,
-           Activation activation, std::optional<double> contraction = {});
+           Activation activation, std::optional<double> contraction = {},
+           double size = 1.0);
 
   /// x must stay where it is until backward.
   const MatrixOf<Real>& forward(const VectorOf<Real>& weights,

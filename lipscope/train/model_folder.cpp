@@ -76,6 +76,7 @@ void write_description(const fs::path& folder,
     json["residual"] = name_of(c.join);
     if (c.join == Join::convex) json["residual_share"] = c.join_share;
     json["head_bias"] = c.head_bias;
+    if (c.division != Division::layer) json["division"] = name_of(c.division);
     if (c.contraction) json["contraction"] = *c.contraction;
   }
   json["context"] = c.context;

@@ -5,8 +5,9 @@
 namespace lipscope {
 
 template <class Real>
-NormLayer<Real>::NormLayer(Layout& layout, const std::string& name, Index width)
-    : gain_(layout.add_row(name + ".weight", width, 1.0)),
+NormLayer<Real>::NormLayer(Layout& layout, const std::string& name, Index width,
+                           const Initial& gain)
+    : gain_(layout.add_row(name + ".weight", width, gain)),
       bias_(layout.add_row(name + ".bias", width, 0.0)) {}
 
 template <class Real>

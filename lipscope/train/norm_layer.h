@@ -16,7 +16,8 @@ class NormLayer {
  public:
   static constexpr double epsilon = LanguageModelConfig::epsilon;
 
-  NormLayer(Layout& layout, const std::string& name, Index width);
+  NormLayer(Layout& layout, const std::string& name, Index width,
+            const Initial& gain = {.mean = 1.0});
 
   const MatrixOf<Real>& forward(const VectorOf<Real>& weights,
                                 const MatrixOf<Real>& x, int threads);

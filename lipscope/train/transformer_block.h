@@ -19,6 +19,7 @@ struct TransformerBlockShape {
   Join join = Join::add;
   double join_share = 1.0;                 ///< of Join::convex
   std::optional<double> contraction = {};  ///< of the MLP, see MlpLayer
+  std::optional<double> quiet_gain = {};   ///< see train/quiet_start.h
 };
 
 /// x += y, in pieces of rows.
@@ -39,7 +40,7 @@ template <class Real>
 class Residual {
  public:
   Residual(Layout& layout, const std::string& norm_name,
-           const TransformerBlockShape& shape);
+           const TransformerBlockShape& shape, const Initial& gain);
 
   template <class F>
   const MatrixOf<Real>& forward(const VectorOf<Real>& weights,

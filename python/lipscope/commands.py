@@ -515,6 +515,8 @@ def train(
     head_bias: bool | None = None,
     invertible: bool = False,
     contraction: float | None = None,
+    divide: str | None = None,
+    quiet_gain: float | None = None,
     activation: str | None = None,
     batch: int | None = None,
     steps: int | None = None,

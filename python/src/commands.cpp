@@ -198,6 +198,9 @@ void read_request(const Options& o, audit::TrainRequest& r) {
   read_word(o, "norm", {NormPlace::post, NormPlace::pre, NormPlace::none},
             r.model.norm);
   o.read("contraction", r.model.contraction);
+  read_word(o, "divide", {Division::layer, Division::coordinate},
+            r.model.division);
+  o.read("quiet_gain", r.model.quiet_gain);
   read_word(o, "activation",
             {Activation::gelu, Activation::relu, Activation::max_min},
             r.model.activation);

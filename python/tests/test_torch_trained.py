@@ -127,6 +127,7 @@ def test_what_is_no_such_folder_is_refused_with_its_file(text, tmp_path):
     refused("config.json: contraction: with l2 and norm post", contraction=0.5)
     refused("config.json: residual is 'none'; a torch module is made of models with 'add' alone", residual="none")
     refused("config.json: head_bias is True; a torch module is made of models with False alone", head_bias=True)
+    refused("config.json: division is 'coordinate'; a torch module is made of models with 'layer' alone", division="coordinate")
     refused("config.json: characters: expected a list", characters="abc")
     refused("config.json: no JSON", content="{")
     refused("config.json: expected an object", content="[]")

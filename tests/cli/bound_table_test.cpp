@@ -54,7 +54,7 @@ std::vector<Cell> table() {
   }
   add("l2", anywhere, "2", both,
       {"kim21_two", "l2_diagonal_apart", "l2_kernel"});
-  add("l2", anywhere, "inf", both, {"kim21_inf"});
+  add("l2", anywhere, "inf", both, {"kim21_inf", "l2_coordinates"});
   add("l2", anywhere, "token", both, {"l2_row_sums"});
   add("cosine", anywhere, "2", both, {"cosine_column_sums", "qi23_cosine"});
   add("cosine", anywhere, "inf", both, {refused});

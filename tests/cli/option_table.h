@@ -277,6 +277,13 @@ inline std::vector<OptionRow> option_table() {
           "", "--invertible");
   refused("train", "--contraction", learn + "--invertible", "--contraction 0.9",
           "--contraction 0.8");
+  refused("train", "--divide", learn + "--model contractive-l2",
+          "--divide layer", "--divide coordinate");
+  refused("train", "--quiet-gain",
+          learn +
+              "--model contractive-l2 --divide coordinate "
+              "--positions relative",
+          "--quiet-gain 2", "--quiet-gain 3");
   refused("train", "--activation", learn, "--activation gelu",
           "--activation relu");
   refused("train", "--position-heads", learn, "--position-heads 0",

@@ -137,6 +137,13 @@ TEST(ContractiveL2, RefusesWhatItsBoundDoesNotSpeakOf) {
   o.log_mass = Vector::Zero(5);
   EXPECT_THROW(ContractiveL2<double>(test::random_layer(l2), o),
                std::invalid_argument);
+  AttentionWeights plain;
+  plain.query = plain.value = Matrix::Identity(1, 1);
+  AttentionOptions far{.kind = Kind::l2, .mask = Mask::causal};
+  EXPECT_NO_THROW(ContractiveL2<double>(plain, far));
+  far.relative_bias =
+      RelativeBias{.table = Vector::Zero(3), .looks_back = true};
+  EXPECT_THROW(ContractiveL2<double>(plain, far), std::invalid_argument);
 }
 
 TEST(ContractiveFactor, IsRoundedDownInBothPrecisions) {

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "lipscope/attention/l2.h"
 #include "tests/theory/cases.h"
 
 namespace lipscope {

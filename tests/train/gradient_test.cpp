@@ -74,6 +74,22 @@ TEST(Gradients, FlowThroughWhatAnInvertibleModelIsDividedBy) {
   expect_gradients(relu);
 }
 
+TEST(Gradients, FlowThroughWhatEachCoordinateIsDividedBy) {
+  for (const NormPlace norm :
+       {NormPlace::post, NormPlace::pre, NormPlace::none}) {
+    LanguageModelConfig config = little_by_coordinate(norm);
+    expect_gradients(config);
+    config.positions = Positions::table;
+    expect_gradients(config);
+  }
+  LanguageModelConfig longer = little_by_coordinate(NormPlace::post);
+  longer.context = 9;
+  expect_gradients(longer);
+  LanguageModelConfig invertible = little_invertible();
+  invertible.division = Division::coordinate;
+  expect_gradients(invertible);
+}
+
 TEST(Gradients, AreThoseOfTheEntriesThatDropoutLeft) {
   expect_gradients(little(Mixer::dot, NormPlace::post), 0.3);
   expect_gradients(little(Mixer::lstm, NormPlace::post), 0.3);
@@ -129,9 +145,10 @@ TEST(AttentionLayer, IsTheMapOfItsWeights) {
   for (const Mixer mixer :
        {Mixer::dot, Mixer::l2, Mixer::l2_untied, Mixer::contractive_l2})
     for (const bool distances : {false, true}) {
-      if (distances && mixer == Mixer::contractive_l2) continue;
       LanguageModelConfig config = little(mixer, NormPlace::none);
       if (distances) config = relative(config);
+      if (distances && mixer == Mixer::contractive_l2)
+        config.division = Division::coordinate;
       LanguageModel<double> model(config);
       Layout layout;
       AttentionLayer<double> layer(layout, "a",

@@ -48,6 +48,7 @@ LanguageModelConfig config_of(const json& m) {
           .join = named(all_joins, m["residual"]),
           .join_share = m["residual_share"],
           .head_bias = m["head_bias"],
+          .division = named(all_divisions, m.value("division", "layer")),
           .contraction = number(m, "contraction")};
 }
 

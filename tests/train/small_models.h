@@ -66,4 +66,12 @@ inline LanguageModelConfig little_invertible() {
   return config;
 }
 
+/// Contractive, each coordinate divided by itself, with relative positions.
+inline LanguageModelConfig little_by_coordinate(NormPlace norm) {
+  LanguageModelConfig config = little(Mixer::contractive_l2, norm);
+  config.positions = Positions::relative;
+  config.division = Division::coordinate;
+  return config;
+}
+
 }  // namespace lipscope::test

@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 
 #include "lipscope/attention/dense.h"
+#include "lipscope/attention/l2.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/model/pass.h"
 #include "lipscope/operators/check.h"
 #include "lipscope/spectral/dense.h"
 #include "lipscope/text/tokenizer.h"
+#include "lipscope/theory/bounds.h"
+#include "lipscope/theory/l2_coordinates.h"
+#include "lipscope/theory/relative_positions.h"
 #include "lipscope/train/model_folder.h"
 #include "lipscope/train/model_stack.h"
 #include "tests/io/test_files.h"
@@ -53,13 +57,18 @@ std::vector<LanguageModelConfig> every_model() {
     all.push_back(little(mixer, NormPlace::post));
     all.back().positions = Positions::relative;
   }
+  for (const NormPlace norm : {NormPlace::post, NormPlace::pre})
+    all.push_back(little_by_coordinate(norm));
+  all.push_back(little_invertible());
+  all.back().division = Division::coordinate;
   return all;
 }
 
 std::string name(const LanguageModelConfig& c) {
   return name_of(c.mixer) + " " + name_of(c.norm) +
          (c.contraction ? " invertible" : "") +
-         (c.positions == Positions::relative ? " relative" : "");
+         (c.positions == Positions::relative ? " relative" : "") +
+         (c.division == Division::coordinate ? " by coordinate" : "");
 }
 
 TEST(TrainedModel, RunsAsItLearnt) {
@@ -163,6 +172,39 @@ TEST(TrainedModel, IsDividedByTheBoundForItsContext) {
             2.0);
 }
 
+// in the inf-norm, over all inputs, of the weights as they are stored
+TEST(TrainedModel, ThatIsDividedByCoordinateHasTheConstantOne) {
+  for (const bool relative_positions : {true, false}) {
+    LanguageModelConfig config = little_by_coordinate(NormPlace::post);
+    if (!relative_positions) config.positions = Positions::table;
+    const Trained t(config);
+    for (Index l = 0; l < config.layers; ++l) {
+      const LayerWeights layer = load_layer(load_model(t.folder.path()), l);
+      const std::vector<Bound> all =
+          bounds(layer.attention, {.kind = Kind::l2,
+                                   .mask = Mask::causal,
+                                   .n = config.context,
+                                   .relative_bias = layer.relative_bias});
+      const Bound best = *best_bound(all, Norm::inf);
+      EXPECT_EQ(best.name, "l2_coordinates");
+      // each coordinate has it, and not the largest alone
+      std::vector<HeadWeights> heads;
+      std::vector<double> p;
+      for (Index h = 0; h < layer.attention.heads; ++h) {
+        heads.push_back(head(layer.attention, h));
+        p.push_back(relative_positions
+                        ? relative_phi_inverse(scores_behind(
+                              *layer.relative_bias, h, config.context))
+                        : kim21_phi_inverse(config.context));
+      }
+      const Vector c = l2_coordinates(heads, p);
+      EXPECT_NEAR(c.minCoeff(), 1.0, 1e-8);
+      EXPECT_NEAR(c.maxCoeff(), 1.0, 1e-8);
+      EXPECT_NEAR(best.value, 1.0, 1e-8);
+    }
+  }
+}
+
 TEST(TrainedModel, ReadsCharacters) {
   const Trained t(little(Mixer::dot, NormPlace::post));
   const Tokenizer tokenizer = load_tokenizer(t.folder.path());
@@ -204,6 +246,8 @@ TEST(TrainedModel, IsRefusedWithWhatIsWrong) {
   expect(with("norm", "around"), "expected post, pre, none");
   expect(with("characters", "abc"), "a list of code points");
   expect(with("contraction", 0.9), "contractive-l2 without norms");
+  expect(with("division", "coordinate"), "l2 is not divided by its bound");
+  expect(with("division", "head"), "expected layer, coordinate");
   // other shapes and other tensors than the file has
   expect(with("mlp_width", 8), "the configuration makes it [6, 8]");
   expect(with("mixer", "dot"), "h.*.attn.qkv.weight");

@@ -17,7 +17,8 @@ from lipscope.torch.self_attention import ContractiveL2SelfAttention, L2SelfAtte
 from lipscope.torch.tensor_file import read_tensors, write_tensors, write_whole
 
 # what a config.json may say besides; folders from before these keys were there do not have them
-_PLAIN = {"position_heads": 0, "heads_apart": False, "positions": "table", "residual": "add", "head_bias": False}
+_PLAIN = {"position_heads": 0, "heads_apart": False, "positions": "table", "residual": "add", "head_bias": False,
+          "division": "layer"}
 _MIXERS = ("dot", "l2", "contractive-l2")
 _NORMS = ("post", "pre", "none")
 # the activation, and the largest absolute value of its derivative, from above
@@ -42,7 +43,7 @@ class TrainedModel(nn.Module):
     `TrainedModel.load(folder)` reads what `lipscope train` wrote, and `save(folder)` writes a folder that
     `lipscope eval`, `sample`, `measure` and the other commands read. Both have the same losses, up to the rounding
     of f32. The mixers "l2-untied", "position" and "lstm" are refused, and so are heads that stand apart, other positions than
-    a table, other residuals than x + f(x), and a head with a bias.
+    a table, other residuals than x + f(x), a head with a bias, and contractive-l2 that is divided by coordinate.
     """
 
     def __init__(self, config: Mapping[str, Any], *, where: str = "config") -> None:
