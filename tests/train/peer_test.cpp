@@ -91,7 +91,7 @@ TrainingState sines(Trainer& trainer) {
 TEST(TenSteps, AreThoseOfPyTorch) {
   std::ifstream file(LIPSCOPE_SOURCE "/tests/train/golden/ten_steps.json");
   const json golden = json::parse(file);
-  EXPECT_EQ(golden["cases"].size(), 46u);
+  EXPECT_EQ(golden["cases"].size(), 50u);
   for (const json& c : golden["cases"]) {
     const TrainingOptions options = options_of(c["training"]);
     Trainer trainer(config_of(c["model"]), options);
