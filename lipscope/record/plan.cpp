@@ -34,20 +34,20 @@ constexpr const char* fitted_fields[] = {
     "commit",        "points",   "exponent",  "exponent_low",
     "exponent_high", "constant", "r_squared", "radius_correlation"};
 
-std::string line_of(const ordered_json& fields) {
-  std::string line = json_line(fields);
+std::string line_of(const ordered_json& content) {
+  std::string line = json_line(content);
   line.pop_back();  // the newline
   return line;
 }
 
-Question question_in(const ordered_json& fields, Index line_number) {
-  return {.number = whole_number_in(fields, "question").value_or(0),
-          .key = fields.value("key", ""),
-          .layer = whole_number_in(fields, "layer"),
-          .head = whole_number_in(fields, "head"),
-          .n = whole_number_in(fields, "n").value_or(0),
-          .sample = whole_number_in(fields, "sample").value_or(0),
-          .line = line_of(fields),
+Question question_in(const ordered_json& content, Index line_number) {
+  return {.number = whole_number_in(content, "question").value_or(0),
+          .key = content.value("key", ""),
+          .layer = whole_number_in(content, "layer"),
+          .head = whole_number_in(content, "head"),
+          .n = whole_number_in(content, "n").value_or(0),
+          .sample = whole_number_in(content, "sample").value_or(0),
+          .line = line_of(content),
           .line_number = line_number};
 }
 
@@ -81,19 +81,19 @@ Plan::Plan(std::string command, std::vector<std::string> arguments)
 
 void Plan::add(const Record& question) {
   const ordered_json record = to_json(question);
-  ordered_json fields;
+  ordered_json content;
   for (const char* field : asked_fields)
-    if (record.contains(field)) fields[field] = record[field];
-  fields["question"] = questions_.size();
-  fields["key"] = question_key(fields);
+    if (record.contains(field)) content[field] = record[field];
+  content["question"] = questions_.size();
+  content["key"] = question_key(content);
   questions_.push_back(
-      question_in(fields, static_cast<Index>(questions_.size()) + 2));
+      question_in(content, static_cast<Index>(questions_.size()) + 2));
 }
 
 void Plan::add(const GrowthRecord& fit) {
-  ordered_json fields = to_json(fit);
-  for (const char* field : fitted_fields) fields[field] = nullptr;
-  fits_.push_back(std::move(fields));
+  ordered_json content = to_json(fit);
+  for (const char* field : fitted_fields) content[field] = nullptr;
+  fits_.push_back(std::move(content));
 }
 
 Plan Plan::with(const std::vector<const Question*>& questions) const {
@@ -126,32 +126,32 @@ Plan read_plan(const std::filesystem::path& path) {
   Index line = 0;
   std::size_t promised = 0;
   std::set<Index> numbers;
-  read_journal(path, [&](ordered_json fields) {
+  read_journal(path, [&](ordered_json content) {
     ++line;
     if (line == 1) {
-      PlannedCommand of = planned(fields);
+      PlannedCommand of = planned(content);
       plan.command_ = std::move(of.command);
       plan.arguments_ = std::move(of.arguments);
-      plan.version_ = fields.value("version", "unknown");
-      promised = fields.value("questions", std::size_t{0});
+      plan.version_ = content.value("version", "unknown");
+      promised = content.value("questions", std::size_t{0});
       return;
     }
-    check_fields(fields, RecordUse::shown);
-    const std::string command = fields.value("command", "");
+    check_fields(content, RecordUse::shown);
+    const std::string command = content.value("command", "");
     if (command == "growth") {
-      plan.fits_.push_back(std::move(fields));
+      plan.fits_.push_back(std::move(content));
       return;
     }
     if (command != plan.command_)
       throw InputError(fmt::format("a question of '{}' in a plan of '{}'",
                                    command, plan.command_));
-    const Question question = question_in(fields, line);
-    if (!fields.contains("question") || question.number < 0 ||
+    const Question question = question_in(content, line);
+    if (!content.contains("question") || question.number < 0 ||
         !numbers.insert(question.number).second)
       throw InputError(
           "\"question\": expected its number, from 0 on, which no other line "
           "has");
-    if (question.key != question_key(fields))
+    if (question.key != question_key(content))
       throw InputError(
           "was changed since it was written: its key is not that of its "
           "fields");
