@@ -35,7 +35,7 @@ namespace {
 // a value, and in brackets its range over several seeds
 std::string value_cell(const ordered_json& row) {
   const std::string value = cell(row["value"]);
-  const ordered_json& found = row["details"];
+  const ordered_json found = row.value("details", ordered_json::object());
   if (!found.contains("least") || !found.contains("most")) return value;
   return fmt::format("{} ({} to {})", value, cell(found["least"]),
                      cell(found["most"]));
@@ -80,8 +80,8 @@ ordered_json reproduced_line(ordered_json record) {
   const ordered_json asked = record["parameters"];
   record.update(asked);
   // where it is drawn can be known after it was asked
-  if (record["details"].contains("drawn_at"))
-    record["x"] = record["details"]["drawn_at"];
+  const ordered_json found = record.value("details", ordered_json::object());
+  if (found.contains("drawn_at")) record["x"] = found["drawn_at"];
   if (record["upper"].is_null() && record["upper_log10"].is_number())
     record["upper"] =
         fmt::format("10^{:.1f}", record["upper_log10"].get<double>());

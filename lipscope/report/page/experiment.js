@@ -27,10 +27,10 @@ function reproducedHeadline(records) {
       .join(" ");
 }
 // where a record is drawn: where it was asked, or where its answer says
-const placeOf = (i) => detail(i, "drawn_at") ?? parameter(i, "x");
+const drawnAt = (i) => detail(i, "drawn_at") ?? parameter(i, "x");
 function sidesWords(records) {
   const at = (i) =>
-      `${plain(parameter(i, "series"))} at ${plain(parameter(i, "x_name"))} = ${plain(placeOf(i))}`;
+      `${plain(parameter(i, "series"))} at ${plain(parameter(i, "x_name"))} = ${plain(drawnAt(i))}`;
   const both = records.filter((i) => lowerLog(i) !== null && upperLog(i) !== null);
   const ratio = (i) => ratioLog(upperLog(i), lowerLog(i));
   if (both.length) {
@@ -55,7 +55,7 @@ function curvesOf(name, records, {logX, logY, xName}) {
   for (const [series, all] of groupBy(records, (i) => plain(parameter(i, "series")))) {
     const [colourName, shape] = [palette[k % palette.length], Math.floor(k / palette.length)];
     const points = (yOf) => all.map((i) => {
-                                 const x = placeOf(i);
+                                 const x = drawnAt(i);
                                  return {x: typeof x === "number" ? scaled(x, logX) : null, y: yOf(i), i};
                                })
                                 .filter((p) => p.x !== null && p.y !== null)
