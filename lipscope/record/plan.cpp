@@ -171,12 +171,12 @@ Plan read_plan(const std::filesystem::path& path) {
 }
 
 PlannedCommand read_planned_command(const std::filesystem::path& path) {
+  open_regular_file(path);  // says what is wrong with it
   std::ifstream file(path);
   std::string line;
-  if (!file || !std::getline(file, line))
+  if (!std::getline(file, line))
     throw InputError(
-        fmt::format("{}: cannot be read, or is empty; expected a "
-                    "plan, as lipscope plan writes it",
+        fmt::format("{}: is empty; expected a plan, as lipscope plan writes it",
                     path.string()));
   const std::string place = fmt::format("{}: line 1", path.string());
   try {
