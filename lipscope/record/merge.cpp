@@ -24,7 +24,7 @@ using nlohmann::ordered_json;
 
 constexpr double usual_tolerance = 1e-6;
 
-std::optional<double> number_in(const ordered_json& record, const char* field) {
+std::optional<double> value_in(const ordered_json& record, const char* field) {
   const auto at = record.find(field);
   if (at == record.end() || !at->is_number()) return std::nullopt;
   return at->get<double>();
@@ -70,12 +70,12 @@ std::string both_shown(const ordered_json& kept, const std::string& kept_at,
 // Whether one is known to be below what the other is known to be above.
 bool contradict(const ordered_json& a, const ordered_json& b) {
   const auto above = [](const ordered_json& low, const ordered_json& high) {
-    const auto lower = number_in(low, "lower");
+    const auto lower = value_in(low, "lower");
     for (const char* side : {"upper", "upper_whp"})
-      if (const auto upper = number_in(high, side);
+      if (const auto upper = value_in(high, side);
           lower && upper && *lower > *upper)
         return true;
-    const auto log10 = number_in(high, "upper_log10");
+    const auto log10 = value_in(high, "upper_log10");
     return lower && log10 && *lower > 0.0 && std::log10(*lower) > *log10;
   };
   return above(a, b) || above(b, a);
@@ -95,7 +95,7 @@ bool apart(const ordered_json& a, const ordered_json& b, double tolerance) {
   for (const auto& [field, evidence] :
        {std::pair("lower", "lower_is"), {"upper", "upper_is"}}) {
     if (!settled(a, evidence) || !settled(b, evidence)) continue;
-    const auto x = number_in(a, field), y = number_in(b, field);
+    const auto x = value_in(a, field), y = value_in(b, field);
     if (x.has_value() != y.has_value()) return true;
     if (x &&
         std::abs(*x - *y) > tolerance * std::max(std::abs(*x), std::abs(*y)))
@@ -207,7 +207,7 @@ void Merge::compare(const ordered_json& kept, const std::string& kept_at,
   double tolerance = options_.tolerance.value_or(usual_tolerance);
   if (!options_.tolerance)
     if (const auto asked = kept.find("parameters"); asked != kept.end())
-      tolerance = number_in(*asked, "tolerance").value_or(tolerance);
+      tolerance = value_in(*asked, "tolerance").value_or(tolerance);
   if (contradict(kept, other))
     conflict(fmt::format("the enclosures of {} and of {} contradict each other",
                          one, two));
@@ -243,8 +243,8 @@ std::vector<ordered_json> Merge::rows_of(const Answer& answer) const {
   if (plan_.command() == "bound")  // the best first
     std::stable_sort(rows.begin(), rows.end(),
                      [](const ordered_json& a, const ordered_json& b) {
-                       return number_in(a, "upper_log10") <
-                              number_in(b, "upper_log10");
+                       return value_in(a, "upper_log10") <
+                              value_in(b, "upper_log10");
                      });
   if (plan_.command() == "search") {
     // starts in the order in which they were tried, the best of all last

@@ -39,6 +39,12 @@ std::string line_of(const ordered_json& json) {
   return line;
 }
 
+// nothing is trusted of a file that somebody else may have written
+std::string word_in(const ordered_json& json, const char* field) {
+  const auto at = json.find(field);
+  return at != json.end() && at->is_string() ? at->get<std::string>() : "";
+}
+
 std::optional<Index> whole_in(const ordered_json& json, const char* field) {
   const auto at = json.find(field);
   if (at == json.end() || !at->is_number_integer()) return std::nullopt;
@@ -47,7 +53,7 @@ std::optional<Index> whole_in(const ordered_json& json, const char* field) {
 
 Question question_in(const ordered_json& json, Index line_number) {
   return {.number = whole_in(json, "question").value_or(0),
-          .key = json.value("key", ""),
+          .key = word_in(json, "key"),
           .layer = whole_in(json, "layer"),
           .head = whole_in(json, "head"),
           .n = whole_in(json, "n").value_or(0),
@@ -121,7 +127,7 @@ std::string Plan::text() const {
 }
 
 bool begins_plan(const ordered_json& line) {
-  return line.is_object() && line.value("command", "") == "plan" &&
+  return line.is_object() && word_in(line, "command") == "plan" &&
          line.contains("arguments");
 }
 
@@ -129,7 +135,7 @@ Plan read_plan(const std::filesystem::path& path) {
   Plan plan;
   plan.name_ = path.string();
   Index line = 0;
-  std::size_t promised = 0;
+  Index promised = 0;
   std::set<Index> numbers;
   read_journal(path, [&](ordered_json json) {
     ++line;
@@ -137,13 +143,15 @@ Plan read_plan(const std::filesystem::path& path) {
       PlannedCommand of = planned(json);
       plan.command_ = std::move(of.command);
       plan.arguments_ = std::move(of.arguments);
-      plan.version_ = json.value("version", "unknown");
-      promised = json.value("questions", std::size_t{0});
+      plan.version_ = word_in(json, "version");
+      promised = whole_in(json, "questions").value_or(0);
       return;
     }
     check_fields(json, RecordUse::shown);
-    const std::string command = json.value("command", "");
+    const std::string command = word_in(json, "command");
     if (command == "growth") {
+      if (!json.contains("parameters") || !json["parameters"].is_object())
+        throw InputError("a fit of growth without \"parameters\"");
       plan.fits_.push_back(std::move(json));
       return;
     }
@@ -163,7 +171,7 @@ Plan read_plan(const std::filesystem::path& path) {
     plan.questions_.push_back(question);
   });
   if (line == 0) throw InputError(fmt::format("{}: is empty", path.string()));
-  if (plan.questions_.size() != promised)
+  if (static_cast<Index>(plan.questions_.size()) != promised)
     throw InputError(fmt::format(
         "{}: line {}: ends after {} questions, the first line says {}",
         path.string(), line, plan.questions_.size(), promised));

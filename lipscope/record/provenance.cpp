@@ -17,7 +17,7 @@ using nlohmann::ordered_json;
 
 constexpr const char* of_the_line = "line_sha256";
 
-std::string text_in(const ordered_json& record, const char* field) {
+std::string said_in(const ordered_json& record, const char* field) {
   const auto at = record.find(field);
   return at != record.end() && at->is_string() ? at->get<std::string>()
                                                : std::string("unknown");
@@ -47,8 +47,8 @@ ordered_json without_provenance(ordered_json record) {
 }
 
 std::string made_on(const ordered_json& record) {
-  return fmt::format("commit {}, build {}, {}", text_in(record, "commit"),
-                     text_in(record, "build"), text_in(record, "cpu"));
+  return fmt::format("commit {}, build {}, {}", said_in(record, "commit"),
+                     said_in(record, "build"), said_in(record, "cpu"));
 }
 
 ordered_json answer_of(ordered_json record) {
