@@ -50,7 +50,8 @@ void read_files(const PageRequest& request, const Take& take) {
 
 // fits and descriptions of figures are few, and needed whole
 bool may_be_left_out(const nlohmann::ordered_json& record) {
-  const std::string command = record.value("command", "");
+  const nlohmann::ordered_json command =
+      record.value("command", nlohmann::ordered_json());
   return command == "measure" || command == "certify" || command == "bound" ||
          command == "search";
 }

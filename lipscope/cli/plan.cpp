@@ -67,7 +67,6 @@ Run plan_command(CLI::App& app) {
       "the same folder, or are\n"
       "given paths from the root on. docs/cluster.md has recipes for SLURM, "
       "MPI, Dask and Ray.");
-  app.require_subcommand(1);
   struct Planned {
     CLI::App* app;
     PlannedQuestions questions;
@@ -87,6 +86,10 @@ Run plan_command(CLI::App& app) {
     const auto of =
         std::find_if(planned->begin(), planned->end(),
                      [](const Planned& p) { return p.app->parsed(); });
+    if (of == planned->end())
+      throw InputError(
+          "plan: of which command? Give measure, bound, search or certify, "
+          "with its options");
     const OutputOptions& output = of->questions.output();
     refuse_what_is_for_workers(*of->app);
     if (output.out.empty())

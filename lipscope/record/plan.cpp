@@ -42,7 +42,7 @@ std::string line_of(const ordered_json& content) {
 
 Question question_in(const ordered_json& content, Index line_number) {
   return {.number = whole_number_in(content, "question").value_or(0),
-          .key = content.value("key", ""),
+          .key = text_in(content, "key"),
           .layer = whole_number_in(content, "layer"),
           .head = whole_number_in(content, "head"),
           .n = whole_number_in(content, "n").value_or(0),
@@ -116,7 +116,7 @@ std::string Plan::text() const {
 }
 
 bool begins_plan(const ordered_json& line) {
-  return line.is_object() && line.value("command", "") == "plan" &&
+  return line.is_object() && text_in(line, "command") == "plan" &&
          line.contains("arguments");
 }
 
@@ -124,7 +124,7 @@ Plan read_plan(const std::filesystem::path& path) {
   Plan plan;
   plan.name_ = path.string();
   Index line = 0;
-  std::size_t promised = 0;
+  Index promised = 0;
   std::set<Index> numbers;
   read_journal(path, [&](ordered_json content) {
     ++line;
@@ -132,13 +132,15 @@ Plan read_plan(const std::filesystem::path& path) {
       PlannedCommand of = planned(content);
       plan.command_ = std::move(of.command);
       plan.arguments_ = std::move(of.arguments);
-      plan.version_ = content.value("version", "unknown");
-      promised = content.value("questions", std::size_t{0});
+      plan.version_ = text_in(content, "version");
+      promised = whole_number_in(content, "questions").value_or(0);
       return;
     }
     check_fields(content, RecordUse::shown);
-    const std::string command = content.value("command", "");
+    const std::string command = text_in(content, "command");
     if (command == "growth") {
+      if (!content.contains("parameters") || !content["parameters"].is_object())
+        throw InputError("a fit of growth without \"parameters\"");
       plan.fits_.push_back(std::move(content));
       return;
     }
@@ -158,7 +160,7 @@ Plan read_plan(const std::filesystem::path& path) {
     plan.questions_.push_back(question);
   });
   if (line == 0) throw InputError(fmt::format("{}: is empty", path.string()));
-  if (plan.questions_.size() != promised)
+  if (static_cast<Index>(plan.questions_.size()) != promised)
     throw InputError(fmt::format(
         "{}: line {}: ends after {} questions, the first line says {}",
         path.string(), line, plan.questions_.size(), promised));
@@ -166,12 +168,12 @@ Plan read_plan(const std::filesystem::path& path) {
 }
 
 PlannedCommand read_planned_command(const std::filesystem::path& path) {
+  open_regular_file(path);  // says what is wrong with it
   std::ifstream file(path);
   std::string line;
-  if (!file || !std::getline(file, line))
+  if (!std::getline(file, line))
     throw InputError(
-        fmt::format("{}: cannot be read, or is empty; expected a "
-                    "plan, as lipscope plan writes it",
+        fmt::format("{}: is empty; expected a plan, as lipscope plan writes it",
                     path.string()));
   const std::string place = fmt::format("{}: line 1", path.string());
   try {

@@ -4,6 +4,8 @@ import doctest
 import importlib
 import json
 import pathlib
+import subprocess
+import sys
 
 import pytest
 
@@ -33,6 +35,16 @@ def test_the_readme_shows_code_that_runs():
     names |= {f"w{name}": 0.3 * rng.standard_normal((12, 12)) for name in "qkvo"}
     exec(code, names)
     assert names["m"].lower <= names["m"].upper_whp
+
+
+def test_the_pool_of_the_cluster_page_runs(bert, tmp_path):
+    text = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+    (tmp_path / "audit.py").write_text(text.split("```python\n")[1].split("```")[0])
+    (tmp_path / "MODEL_DIR").symlink_to(bert)
+    (tmp_path / "alice29.txt").write_text("the whale a sea b c d e f g the sea " * 40)
+    subprocess.run([sys.executable, "audit.py"], cwd=tmp_path, check=True)
+    records = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+    assert len(records) == 2 * 4 * 2  # lengths, windows, layers
 
 
 @pytest.mark.parametrize("name, needs", [("in_python", []), ("lipschitz_models", ["torch", "sklearn"])])

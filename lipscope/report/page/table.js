@@ -68,7 +68,8 @@ function recordsSection() {
     return isHash(f) ? Infinity : k < 0 ? firstFields.length : k;
   };
   // what is of the run and not of the number stands at the end of the page
-  const all = [...columns.keys()].filter((f) => !["schema", "command_line", "machine", "build", "cpu", "line_sha256"].includes(f));
+  const all = [...columns.keys()].filter(
+      (f) => !["schema", "command_line", "machine", "build", "cpu", "line_sha256"].includes(f));
   const differing = new Set(all.filter((f) => f === "lower" ? true : varies(f)));
   const fields =
       all.filter((f) => differing.has(f)).sort((a, b) => (rank(a) > rank(b)) - (rank(a) < rank(b)));
