@@ -343,8 +343,7 @@ inline std::vector<OptionRow> option_table() {
   changes("eval", "--split", book, "--split all", "--split test");
   same("eval", "--windows", "needs a longer text; see eval_test.cpp");
   changes("eval", "--weights", book, "--weights best", "--weights last");
-  changes("eval", "--ngrams", book + "--split test ", "--ngrams 0",
-          "--ngrams 2");
+  same("eval", "--ngrams", "other numbers beside the model's, each with its n");
   same("eval", "--threads", "windows are summed in their order");
   same("eval", "--json", "how the number is shown");
   same("eval", "--help", "asks nothing");

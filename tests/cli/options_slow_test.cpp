@@ -272,7 +272,9 @@ TEST_F(Options, OfEvalAreInItsAnswer) {
       const Outcome run =
           lipscope("eval --json " + with_files(row.base + " " + how));
       EXPECT_EQ(run.code, 0) << run.err;
-      return json::parse(run.out)["input"]["sha256"].get<std::string>();
+      const json answer = json::parse(run.out);
+      return answer["input"]["sha256"].get<std::string>() +
+             answer["weights"].get<std::string>();
     };
     EXPECT_NE(input(row.one), input(row.two)) << row.option;
   }
