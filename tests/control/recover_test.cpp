@@ -44,7 +44,9 @@ TEST(ResidualModel, ContractsByWhatItWasTrainedFor) {
   EXPECT_EQ(whole.names()[3], "layer 1 MLP");
   for (std::size_t i = 0; i < 4; ++i) {
     const double q = *whole.residuals()[i].contraction();
-    if (i % 2 == 1) EXPECT_NEAR(q, 0.8, 1e-9);
+    if (i % 2 == 1) {
+      EXPECT_NEAR(q, 0.8, 1e-9);
+    }
     EXPECT_LE(q, 0.8 + 1e-9);
     EXPECT_GT(q, 0.01);
     EXPECT_LE(*part.residuals()[i].contraction(), i % 2 == 0 ? q : 0.8001);
