@@ -3,10 +3,12 @@
 import doctest
 import importlib
 import json
+import os
 import pathlib
 import subprocess
 import sys
 
+import lipscope
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -42,7 +44,8 @@ def test_the_pool_of_the_cluster_page_runs(bert, tmp_path):
     (tmp_path / "audit.py").write_text(text.split("```python\n")[1].split("```")[0])
     (tmp_path / "MODEL_DIR").symlink_to(bert)
     (tmp_path / "alice29.txt").write_text("the whale a sea b c d e f g the sea " * 40)
-    subprocess.run([sys.executable, "audit.py"], cwd=tmp_path, check=True)
+    package = pathlib.Path(lipscope.__file__).parents[1]
+    subprocess.run([sys.executable, "audit.py"], cwd=tmp_path, check=True, env={**os.environ, "PYTHONPATH": str(package)})
     records = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
     assert len(records) == 2 * 4 * 2  # lengths, windows, layers
 
