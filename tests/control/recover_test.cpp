@@ -46,7 +46,7 @@ TEST(ResidualModel, ContractsByWhatItWasTrainedFor) {
   for (std::size_t i = 0; i < 4; ++i) {
     const double q = *whole.residuals()[i].contraction();
     EXPECT_LE(q, 0.8 * (1 + 1e-9));
-    EXPECT_GE(q, i % 2 == 0 ? 0.08 : 0.8 * (1 - 1e-9));
+    EXPECT_GE(q, i % 2 == 0 ? 0.02 : 0.8 * (1 - 1e-9));
     EXPECT_LE(*part.residuals()[i].contraction(),
               i % 2 == 0 ? 0.99 * q : 0.8001);
     const Matrix x = gaussian(9, 6, Rng(4).split(i));
