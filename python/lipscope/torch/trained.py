@@ -12,21 +12,38 @@ import torch
 from torch import nn
 
 from lipscope.errors import InputError
-from lipscope.torch.bound import Constant, Inputs, composed, constant_of, linear_constant, residual
+from lipscope.torch.arithmetic import ABOVE
+from lipscope.torch.bound import Constant, Inputs, composed, constant_of, linear_constant
 from lipscope.torch.self_attention import ContractiveL2SelfAttention, L2SelfAttention
 from lipscope.torch.tensor_file import read_tensors, write_tensors, write_whole
+from lipscope.torch.trained_heads import ComparingHeads, HeadsApart, Places, PositionHeads
 
-# what a config.json may say besides; folders from before these keys were there do not have them
-_PLAIN = {"position_heads": 0, "heads_apart": False, "positions": "table", "residual": "add", "head_bias": False,
-          "division": "layer"}
-_MIXERS = ("dot", "l2", "contractive-l2")
+_MIXERS = ("dot", "l2", "l2-untied", "contractive-l2", "position")
 _NORMS = ("post", "pre", "none")
+_POSITIONS = ("table", "rotary", "relative", "none")
+_RESIDUALS = ("add", "convex", "none")
+_DIVISIONS = ("layer", "coordinate")
+
+
+class MaxMin(nn.Module):
+    """Of m features, j and j + m/2 become the larger and the smaller of the two [Anil19]: 1-Lipschitz in every norm."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        a, b = x.chunk(2, -1)
+        return torch.cat([torch.maximum(a, b), torch.minimum(a, b)], -1)
+
+    def constant(self, over: Inputs) -> Constant:
+        """What :func:`lipscope.torch.lipschitz_bound` asks for."""
+        return Constant(over.arithmetic.number(1.0), over.radius, "activation")
+
+
 # the activation, and the largest absolute value of its derivative, from above
 _ACTIVATIONS: dict[str, tuple[Callable[[], nn.Module], float]] = {
     "gelu": (nn.GELU, 1.1290),
     "gelu_new": (lambda: nn.GELU(approximate="tanh"), 1.1290),
     "relu": (nn.ReLU, 1.0),
     "silu": (nn.SiLU, 1.0999),
+    "max_min": (MaxMin, 1.0),
 }
 _TOGETHER = 32  # windows of a text that are read at once
 
@@ -34,62 +51,35 @@ _TOGETHER = 32  # windows of a text that are read at once
 class TrainedModel(nn.Module):
     """A character-level language model, as `lipscope train` makes it.
 
-    Characters and their positions are embedded; then come blocks of attention and an MLP, each with its residual
-    connection and its norm (`norm` "post", "pre" or "none"); then a matrix to the logits of the next character.
-    The attention of block i is `blocks[i].attention`: an nn.MultiheadAttention (mixer "dot"), an L2SelfAttention
-    ("l2") or a ContractiveL2SelfAttention ("contractive-l2"). There is no dropout: it belongs to a training, not to
-    the model.
+    Characters, and their positions where there is a table of them, are embedded; then come blocks of attention and an
+    MLP, each joined with what it reads (`residual` "add", "convex" or "none") and with its norm (`norm` "post", "pre"
+    or "none"); then a matrix to the logits of the next character. The attention of block i is `blocks[i].attention`: an
+    nn.MultiheadAttention (mixer "dot"), an L2SelfAttention ("l2") or a ContractiveL2SelfAttention ("contractive-l2");
+    a ComparingHeads where it has rotary or relative positions, is divided by coordinate or is "l2-untied"; a HeadsApart
+    where heads write coordinates of their own. There is no dropout: it belongs to a training, not to the model.
 
     `TrainedModel.load(folder)` reads what `lipscope train` wrote, and `save(folder)` writes a folder that
     `lipscope eval`, `sample`, `measure` and the other commands read. Both have the same losses, up to the rounding
-    of f32. The mixers "l2-untied", "position" and "lstm" are refused, and so are heads that stand apart, other positions than
-    a table, other residuals than x + f(x), a head with a bias, and contractive-l2 that is divided by coordinate.
+    of f32. The mixer "lstm" is refused.
     """
 
     def __init__(self, config: Mapping[str, Any], *, where: str = "config") -> None:
         super().__init__()
         self.config = dict(config)
-        read = _Reader(config, where)
-        read.one_of("model_type", ("lipscope",))
-        mixer = read.one_of("mixer", _MIXERS)
-        self.norm = read.one_of("norm", _NORMS)
-        width, heads = read.count("width"), read.count("num_heads")
-        if width % heads:
-            raise InputError(f"{where}: width {width} does not divide into num_heads {heads}")
-        self.context = read.count("context")
-        for key, plain in _PLAIN.items():
-            if config.get(key, plain) != plain:
-                raise InputError(f"{where}: {key} is {config[key]!r}; a torch module is made of models with {plain!r} alone")
-        contraction = config.get("contraction")
-        if contraction is not None and (mixer != "contractive-l2" or self.norm != "none"):
-            raise InputError(
-                f"{where}: contraction: with {mixer} and norm {self.norm}; expected contractive-l2 without norms"
-            )
-        if contraction is not None and not (isinstance(contraction, float) and 0.0 < contraction < 1.0):
-            raise InputError(f"{where}: contraction: {contraction!r} is not between 0 and 1")
+        shape = _Shape(config, where)
+        self.norm, self.context = shape.norm, shape.context
         characters = config.get("characters")
         if not isinstance(characters, list) or len(characters) < 2 or not all(isinstance(c, int) for c in characters):
             raise InputError(f"{where}: characters: expected a list of at least two code points")
         self.characters = "".join(chr(c) for c in characters)
         self._number = {c: i for i, c in enumerate(self.characters)}
 
-        self.character_embedding = nn.Embedding(len(characters), width)
-        self.position_embedding = nn.Embedding(self.context, width)
-        self.blocks = nn.ModuleList(
-            TrainedBlock(
-                mixer=mixer,
-                width=width,
-                heads=heads,
-                context=self.context,
-                hidden=read.count("mlp_width"),
-                activation=read.one_of("activation", tuple(_ACTIVATIONS)),
-                norm=self.norm,
-                contraction=contraction,
-            )
-            for _ in range(read.count("num_layers"))
-        )
-        self.last_norm = nn.LayerNorm(width, eps=1e-5) if self.norm == "pre" else nn.Identity()
-        self.head = nn.Linear(width, len(characters), bias=False)
+        self.character_embedding = nn.Embedding(len(characters), shape.width)
+        table = shape.positions == "table"
+        self.position_embedding = nn.Embedding(self.context, shape.width) if table else None
+        self.blocks = nn.ModuleList(TrainedBlock(shape) for _ in range(shape.layers))
+        self.last_norm = nn.LayerNorm(shape.width, eps=1e-5) if self.norm == "pre" else nn.Identity()
+        self.head = nn.Linear(shape.width, len(characters), bias=shape.head_bias)
 
     def forward(self, characters: torch.Tensor) -> torch.Tensor:
         """The logits of what follows each character: numbers [batch, n], n up to the context → [batch, n, V]."""
@@ -104,8 +94,9 @@ class TrainedModel(nn.Module):
 
     def embedded(self, characters: torch.Tensor) -> torch.Tensor:
         """What the first block reads of the characters."""
-        places = torch.arange(characters.shape[1], device=characters.device)
-        tokens: torch.Tensor = self.character_embedding(characters) + self.position_embedding(places)
+        tokens: torch.Tensor = self.character_embedding(characters)
+        if self.position_embedding is not None:
+            tokens = tokens + self.position_embedding(torch.arange(characters.shape[1], device=characters.device))
         return tokens
 
     def constant(self, over: Inputs) -> Constant:
@@ -177,46 +168,35 @@ class TrainedModel(nn.Module):
         config = {**self.config, "training": self.config.get("training", {})}
         write_whole(folder / "config.json", (json.dumps(config, indent=2) + "\n").encode())
 
-    def _places(self) -> Iterator[tuple[str, torch.Tensor]]:
-        """The names of the tensors in the folder, where weights act from the right, with views of the parameters."""
+    def _places(self) -> Places:
         yield "wte.weight", self.character_embedding.weight
-        yield "wpe.weight", self.position_embedding.weight
+        if self.position_embedding is not None:
+            yield "wpe.weight", self.position_embedding.weight
         for i, block in enumerate(self.blocks):
             assert isinstance(block, TrainedBlock)
             for name, place in block.places():
                 yield f"h.{i}.{name}", place
         yield from _norm_places("ln_f", self.last_norm)
         yield "lm_head.weight", self.head.weight.T
+        if self.head.bias is not None:
+            yield "lm_head.bias", self.head.bias
 
 
 class TrainedBlock(nn.Module):
-    """Residual attention and a residual MLP with their norms; with a contraction c, x + c·f(x) without norms."""
+    """Attention and an MLP, each joined with what it reads, and their norms.
 
-    def __init__(
-        self,
-        *,
-        mixer: str,
-        width: int,
-        heads: int,
-        context: int,
-        hidden: int,
-        activation: str,
-        norm: str,
-        contraction: float | None,
-    ) -> None:
+    carry·x + share·f(x): x + f(x), (1 − α)x + α f(x), or f(x) alone. With a contraction c, f has a constant of at most c
+    in the inf-norm.
+    """
+
+    def __init__(self, shape: _Shape) -> None:
         super().__init__()
-        self.norm_place = norm
-        self.attention: nn.MultiheadAttention | L2SelfAttention
-        if mixer == "dot":
-            self.attention = nn.MultiheadAttention(width, heads, bias=False, batch_first=True)
-        elif mixer == "l2":
-            self.attention = L2SelfAttention(width, heads)
-        else:
-            scale = 1.0 if contraction is None else contraction
-            self.attention = ContractiveL2SelfAttention(width, heads, contraction=scale, length=context)
-        self.mlp = TrainedMlp(width, hidden, activation, contraction)
+        self.norm_place = shape.norm
+        self.carry, self.share = shape.carry, shape.share
+        self.attention = _attention(shape)
+        self.mlp = TrainedMlp(shape.width, shape.hidden, shape.activation, shape.contraction)
         self.norm_1, self.norm_2 = (
-            nn.Identity() if norm == "none" else nn.LayerNorm(width, eps=1e-5) for _ in range(2)
+            nn.Identity() if shape.norm == "none" else nn.LayerNorm(shape.width, eps=1e-5) for _ in range(2)
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -226,13 +206,17 @@ class TrainedBlock(nn.Module):
     def _around(self, x: torch.Tensor, norm: nn.Module, f: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
         if self.norm_place == "pre":
             return x + f(norm(x))
-        y: torch.Tensor = norm(x + f(x))
+        y: torch.Tensor = norm(self.carry * x + self.share * f(x))
         return y
 
     def _attend(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor
+        if isinstance(self.attention, (ComparingHeads, HeadsApart)):
+            y = self.attention(x)
+            return y
         n = x.shape[1]
         later = torch.ones(n, n, dtype=torch.bool, device=x.device).triu(1)
-        y: torch.Tensor = self.attention(x, x, x, attn_mask=later, need_weights=False)[0]
+        y = self.attention(x, x, x, attn_mask=later, need_weights=False)[0]
         return y
 
     def constant(self, over: Inputs) -> Constant:
@@ -244,20 +228,34 @@ class TrainedBlock(nn.Module):
 
     def _constant_around(self, over: Inputs, norm: tuple[str, nn.Module], f: tuple[str, nn.Module]) -> Constant:
         if self.norm_place == "pre":
-            return residual(over, composed(over, norm, f))
-        summed = residual(over, composed(over, f))
-        normed = composed(over.after(summed), norm)
-        return replace(normed, value=summed.value * normed.value, by=summed.by)
+            return self._joined(over, composed(over, norm, f))
+        joined = self._joined(over, composed(over, f))
+        normed = composed(over.after(joined), norm)
+        return replace(normed, value=joined.value * normed.value, by=joined.by)
 
-    def places(self) -> Iterator[tuple[str, torch.Tensor]]:
+    def _joined(self, over: Inputs, f: Constant) -> Constant:
+        """carry + share Lip(f), and the same of radii."""
+        if self.carry == 0.0:
+            return f
+        carry = self.carry if self.carry == 1.0 else self.carry * ABOVE
+        radius = None
+        if over.radius is not None and f.radius is not None:
+            radius = over.radius * carry + f.radius * self.share
+        return Constant(f.value * self.share + carry, radius, f"residual({f.by})")
+
+    def places(self) -> Places:
         """As TrainedModel._places."""
-        if not isinstance(self.attention, L2SelfAttention):
-            yield "attn.qkv.weight", self.attention.in_proj_weight.T
-            yield "attn.o.weight", self.attention.out_proj.weight.T
+        attention = self.attention
+        if isinstance(attention, (ComparingHeads, HeadsApart)):
+            for name, place in attention.places():
+                yield f"attn.{name}", place
+        elif isinstance(attention, L2SelfAttention):
+            yield "attn.q.weight", attention.q_proj_weight.T
+            yield "attn.v.weight", attention.v_proj_weight.T
+            yield "attn.o.weight", attention.out_proj_weight.T
         else:
-            yield "attn.q.weight", self.attention.q_proj_weight.T
-            yield "attn.v.weight", self.attention.v_proj_weight.T
-            yield "attn.o.weight", self.attention.out_proj_weight.T
+            yield "attn.qkv.weight", attention.in_proj_weight.T
+            yield "attn.o.weight", attention.out_proj.weight.T
         for name, linear in (("up", self.mlp.up), ("down", self.mlp.down)):
             yield f"mlp.{name}.weight", linear.weight.T
             yield f"mlp.{name}.bias", linear.bias
@@ -265,7 +263,33 @@ class TrainedBlock(nn.Module):
         yield from _norm_places("ln_2", self.norm_2)
 
 
-def _norm_places(name: str, norm: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+def _attention(shape: _Shape) -> nn.MultiheadAttention | L2SelfAttention | ComparingHeads | HeadsApart:
+    """What mixes the tokens of a block."""
+    width, context = shape.width, shape.context
+    by_coordinate = shape.division == "coordinate"
+    if shape.heads_apart or by_coordinate or shape.mixer == "l2-untied" or shape.positions in ("rotary", "relative"):
+        head_width, comparers = width // shape.heads, shape.heads - shape.position_heads
+        comparing = position = None
+        if comparers:
+            comparing = ComparingHeads(
+                "l2" if shape.mixer == "contractive-l2" else shape.mixer, width, comparers, head_width, context,
+                positions=shape.positions,
+                projects=not shape.heads_apart,
+                contraction=(shape.contraction or 1.0) if by_coordinate else None,
+            )  # fmt: skip
+            if not shape.heads_apart:
+                return comparing
+        if shape.position_heads:
+            position = PositionHeads(width, shape.position_heads, head_width, context)
+        return HeadsApart(position, comparing)
+    if shape.mixer == "dot":
+        return nn.MultiheadAttention(width, shape.heads, bias=False, batch_first=True)
+    if shape.mixer == "l2":
+        return L2SelfAttention(width, shape.heads)
+    return ContractiveL2SelfAttention(width, shape.heads, contraction=shape.contraction or 1.0, length=context)
+
+
+def _norm_places(name: str, norm: nn.Module) -> Places:
     if isinstance(norm, nn.LayerNorm):
         yield f"{name}.weight", norm.weight
         yield f"{name}.bias", norm.bias
@@ -318,20 +342,90 @@ def _windows(numbers: torch.Tensor, context: int) -> Iterator[tuple[torch.Tensor
         yield numbers[None, whole * context : last], numbers[None, whole * context + 1 :]
 
 
-class _Reader:
-    """A config, with messages that begin with where it is from."""
+class _Shape:
+    """What a config.json says of the model, as model/language_model_config.h has it; InputError with where it is from."""
 
     def __init__(self, config: Mapping[str, Any], where: str) -> None:
         self._config, self._where = config, where
+        self._one_of("model_type", ("lipscope",))
+        self.mixer = self._one_of("mixer", _MIXERS)
+        self.norm = self._one_of("norm", _NORMS)
+        self.width, self.heads = self._count("width"), self._count("num_heads")
+        if self.width % self.heads:
+            raise self._refusal(f"width {self.width} does not divide into num_heads {self.heads}")
+        self.context, self.layers, self.hidden = (self._count(key) for key in ("context", "num_layers", "mlp_width"))
+        self.activation = self._one_of("activation", tuple(_ACTIVATIONS))
+        if self.activation == "max_min" and self.hidden % 2:
+            raise self._refusal(f"mlp_width: {self.hidden}; max_min takes pairs")
+        # folders from before these keys were there do not have them
+        self.head_bias, self.heads_apart = self._flag("head_bias"), self._flag("heads_apart")
+        self.position_heads = self._count("position_heads", 0) if "position_heads" in config else 0
+        self.positions = self._one_of("positions", _POSITIONS) if "positions" in config else "table"
+        self.division = self._one_of("division", _DIVISIONS) if "division" in config else "layer"
+        self.carry, self.share = self._join()
+        self.contraction = self._contraction()
+        self._check_heads()
 
-    def one_of(self, key: str, allowed: tuple[str, ...]) -> str:
+    def _join(self) -> tuple[float, float]:
+        residual = self._one_of("residual", _RESIDUALS) if "residual" in self._config else "add"
+        if residual != "add" and self.norm != "none":
+            raise self._refusal(f"residual: {residual!r} with norm {self.norm}; with norms it is add")
+        if residual == "convex":
+            share = self._config.get("residual_share")
+            if not isinstance(share, float) or not 0.0 < share < 1.0:
+                raise self._refusal(f"residual_share: {share!r} is not between 0 and 1")
+            return 1.0 - share, share
+        return (1.0, 1.0) if residual == "add" else (0.0, 1.0)
+
+    def _contraction(self) -> float | None:
+        contraction = self._config.get("contraction")
+        if contraction is None:
+            return None
+        if self.mixer != "contractive-l2" or self.norm != "none":
+            raise self._refusal(
+                f"contraction: with {self.mixer} and norm {self.norm}; expected contractive-l2 without norms"
+            )
+        if not (isinstance(contraction, float) and 0.0 < contraction < 1.0):
+            raise self._refusal(f"contraction: {contraction!r} is not between 0 and 1")
+        return contraction
+
+    def _check_heads(self) -> None:
+        mixer, positions = self.mixer, self.positions
+        if self.position_heads > self.heads or (self.position_heads == self.heads) != (mixer == "position"):
+            expected = "all" if mixer == "position" else "fewer"
+            raise self._refusal(f"position_heads: {self.position_heads} of {self.heads} with {mixer}; expected {expected}")
+        if self.position_heads and not self.heads_apart:
+            raise self._refusal(f"position_heads: {self.position_heads} that do not stand apart (heads_apart)")
+        if self.heads_apart and mixer == "contractive-l2":
+            raise self._refusal("heads_apart: with contractive-l2, which is divided by what its output matrix is made of")
+        if self.division == "coordinate" and mixer != "contractive-l2":
+            raise self._refusal(f"division: coordinate with {mixer}; expected contractive-l2")
+        if positions == "rotary" and (mixer != "dot" or self.width // self.heads % 2):
+            raise self._refusal(f"positions: rotary with {mixer}; expected dot with heads of even width")
+        divided = mixer == "contractive-l2" and self.division == "layer"
+        if positions == "relative" and (mixer == "position" or divided):
+            raise self._refusal(
+                f"positions: relative with {mixer}; expected dot, l2, l2-untied, or contractive-l2 divided by coordinate"
+            )
+
+    def _refusal(self, why: str) -> InputError:
+        return InputError(f"{self._where}: {why}")
+
+    def _one_of(self, key: str, allowed: tuple[str, ...]) -> str:
         value = self._config.get(key)
         if value not in allowed:
-            raise InputError(f"{self._where}: {key}: {value!r}; expected {', '.join(allowed)}")
+            raise self._refusal(f"{key}: {value!r}; expected {', '.join(allowed)}")
         return str(value)
 
-    def count(self, key: str) -> int:
+    def _flag(self, key: str) -> bool:
+        value = self._config.get(key, False)
+        if not isinstance(value, bool):
+            raise self._refusal(f"{key}: {value!r}; expected true or false")
+        return value
+
+    def _count(self, key: str, least: int = 1) -> int:
         value = self._config.get(key)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise InputError(f"{self._where}: {key}: {value!r}; expected a positive whole number")
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            expected = "a positive whole number" if least else "a whole number, 0 or more"
+            raise self._refusal(f"{key}: {value!r}; expected {expected}")
         return value
