@@ -106,6 +106,8 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
             value = plain(value)
         if isinstance(value, os.PathLike):
             value = os.fspath(value)
+        if name == "runs":
+            value = [value] if isinstance(value, str) else [os.fspath(run) for run in value]
         if name == "ids" and not isinstance(value, str):
             name, value = "token_ids", _token_ids(value)
         options[name] = _CHECKED.get(name, lambda n, v: v)(name, value)
@@ -574,6 +576,7 @@ def reproduce(
     *,
     model: Path | None = None,
     text: Path | None = None,
+    runs: Path | Iterable[Path] | None = None,
     full: bool | None = None,
     steps: int | None = None,
     seed: int | None = None,
@@ -582,5 +585,8 @@ def reproduce(
     resume: bool | None = None,
     progress: Progress = None,
 ) -> Records:
-    """A figure or table of the papers, made again: ``lipscope reproduce``."""
+    """A figure or table of the papers, made again: ``lipscope reproduce``.
+
+    ``runs``: folders of :func:`train` whose last weights are shown in place of models that it trains.
+    """
     return _run(_core.reproduce, _options(dict(locals())), progress)

@@ -159,6 +159,7 @@ void read_request(const Options& o, audit::ReproduceRequest& r) {
   o.read("name", r.name);
   o.read("model", r.model);
   o.read("text", r.text);
+  o.read("runs", r.experiment.runs);
   o.read("full", r.experiment.full);
   o.read("steps", r.experiment.steps);
   o.read("seed", r.experiment.seed);

@@ -68,6 +68,32 @@ def test_other_commands_equal_the_program(program, tmp_path):
     assert lipscope.wasserstein is lipscope.meanfield
 
 
+def test_finished_runs_are_shown_as_the_program_shows_them(program, tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("".join(f"the river {i % 17} runs by hill {i % 20}. " for i in range(400)))
+    runs = [tmp_path / name for name in ("one", "two")]
+    for seed, run in enumerate(runs):
+        lipscope.train(
+            text, run, model="position", layers=1, width=8, heads=2, context=8, steps=2, eval_every=1, batch=2,
+            norm="none", positions="none", measure=0, singular_values="soft", longest_token=4, max_lipschitz=2,
+            promise="token", seed=seed, threads=1, progress=False,
+        )  # fmt: skip
+    found = lipscope.reproduce("newhouse-shakespeare", text=text, runs=runs, threads=1, progress=False)
+    same(found, program("reproduce", "newhouse-shakespeare", "--text", text, "--runs", *runs, "--threads", 1, "--json"))
+
+    def shown(records):
+        here = [r for r in records if r.parameters.get("series") == "position heads"]
+        return [r.value for r in here if r.parameters["experiment"] == "newhouse-shakespeare"]
+
+    assert len(shown(found)) == 2
+    # one folder may stand alone, as a path or as a string
+    for one in (runs[1], str(runs[1])):
+        alone = lipscope.reproduce("newhouse-shakespeare", text=text, runs=one, threads=1, progress=False)
+        assert shown(alone) == shown(found)[1:]
+    with pytest.raises(lipscope.InputError, match="runs.*mass-splitting|mass-splitting.*runs"):
+        lipscope.reproduce("mass-splitting", runs=runs, progress=False)
+
+
 def test_masses_and_positions_may_be_arrays(program, tmp_path, layer):
     rng = np.random.default_rng(2)
     x = rng.standard_normal((4, 12)).astype(np.float32)
