@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <span>
 
+#include "lipscope/core/errors.h"
 #include "lipscope/io/atomic_file.h"
 #include "lipscope/io/journal.h"
 #include "lipscope/io/json_text.h"
@@ -31,6 +32,13 @@ Merged merge(const MergeRequest& request) {
     const JournalEnd end = read_journal(file, [&](const ordered_json& record) {
       merge.add(record, fmt::format("{}: line {}", file, ++line));
     });
+    // a worker that had no answer yet leaves a file without a line; one in
+    // which no line can be read is no journal, or is damaged
+    if (end == JournalEnd::torn && line == 0)
+      throw InputError(
+          fmt::format("{}: nothing in it can be read: its only line is "
+                      "incomplete; leave the file out to merge the others",
+                      file));
     if (end == JournalEnd::torn)
       merged.notes.push_back(fmt::format(
           "{}: line {} is incomplete and is left out", file, line + 1));

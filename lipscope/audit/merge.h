@@ -31,8 +31,9 @@ struct Merged {
 
 /// One file of records in the order of the plan, as an undisturbed run writes
 /// it (see Merge). InputError, with file and line, for journals that are not
-/// sound or not of this plan; MergeConflict for answers that cannot both be
-/// right. Nothing is written then.
+/// sound or not of this plan, and for a file of which nothing can be read;
+/// MergeConflict for answers that cannot both be right. Nothing is written
+/// then.
 Merged merge(const MergeRequest& request);
 
 }  // namespace lipscope::audit

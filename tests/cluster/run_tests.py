@@ -229,6 +229,12 @@ class ClusterTest(unittest.TestCase):
         self.assertIn(f"part-1.jsonl: line {len(lines)} is incomplete", " ".join(done.stderr.split()))
         self.assertEqual(len(read(self.folder / "merged.missing.jsonl")), 2)
 
+        # a file of which nothing can be read is refused; one without a line is of a worker that had no answer yet
+        part.write_text(lines[0][:-40])
+        self.refused(2, ["part-1.jsonl: nothing in it can be read"], *merge)
+        part.write_text("")
+        self.good(*merge)
+
         # overlapping
         part.write_text(whole + "".join(lines[:5]))
         self.assertIn("5 records came more than once", " ".join(self.good(*merge).stdout.split()))
