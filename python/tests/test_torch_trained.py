@@ -33,7 +33,9 @@ MODELS = {
         "model": "l2", "position_heads": 1, "positions": "table", "norm": "none", "residual": "convex",
         "residual_share": 0.3, "activation": "max_min", "head_bias": True,
     },
-    "relative apart": {"model": "dot", "position_heads": 1, "positions": "relative", "norm": "none", "residual": "none"},
+    "relative apart": {
+        "model": "dot", "position_heads": 1, "positions": "relative", "norm": "none", "residual": "none",
+    },
     "by coordinate": {"model": "contractive-l2", "divide": "coordinate", "positions": "relative", "quiet_gain": 8.0},
     "by coordinate, invertible": {"invertible": True, "divide": "coordinate"},
 }  # fmt: skip
@@ -247,7 +249,8 @@ def test_what_is_no_such_folder_is_refused_with_its_file(text, tmp_path):
     refused("config.json: contraction: with l2 and norm post", contraction=0.5)
     refused("config.json: residual: 'sum'; expected add, convex, none", residual="sum")
     refused("config.json: residual: 'none' with norm post; with norms it is add", residual="none")
-    refused("config.json: residual_share: 1.5 is not between 0 and 1", norm="none", residual="convex", residual_share=1.5)
+    convex = {"norm": "none", "residual": "convex"}
+    refused("config.json: residual_share: 1.5 is not between 0 and 1", **convex, residual_share=1.5)
     refused("config.json: head_bias: 1; expected true or false", head_bias=1)
     refused("model.safetensors: no lm_head.bias", head_bias=True)
     refused("config.json: division: coordinate with l2; expected contractive-l2", division="coordinate")

@@ -185,8 +185,8 @@ class TrainedModel(nn.Module):
 class TrainedBlock(nn.Module):
     """Attention and an MLP, each joined with what it reads, and their norms.
 
-    carry·x + share·f(x): x + f(x), (1 − α)x + α f(x), or f(x) alone. With a contraction c, f has a constant of at most c
-    in the inf-norm.
+    carry·x + share·f(x): x + f(x), (1 − α)x + α f(x), or f(x) alone. With a contraction c, f has a constant of at most
+    c in the inf-norm.
     """
 
     def __init__(self, shape: _Shape) -> None:
@@ -343,7 +343,7 @@ def _windows(numbers: torch.Tensor, context: int) -> Iterator[tuple[torch.Tensor
 
 
 class _Shape:
-    """What a config.json says of the model, as model/language_model_config.h has it; InputError with where it is from."""
+    """What a config.json says of the model, as in model/language_model_config.h; InputError with where it is from."""
 
     def __init__(self, config: Mapping[str, Any], where: str) -> None:
         self._config, self._where = config, where
@@ -393,11 +393,12 @@ class _Shape:
         mixer, positions = self.mixer, self.positions
         if self.position_heads > self.heads or (self.position_heads == self.heads) != (mixer == "position"):
             expected = "all" if mixer == "position" else "fewer"
-            raise self._refusal(f"position_heads: {self.position_heads} of {self.heads} with {mixer}; expected {expected}")
+            given = f"{self.position_heads} of {self.heads}"
+            raise self._refusal(f"position_heads: {given} with {mixer}; expected {expected}")
         if self.position_heads and not self.heads_apart:
             raise self._refusal(f"position_heads: {self.position_heads} that do not stand apart (heads_apart)")
         if self.heads_apart and mixer == "contractive-l2":
-            raise self._refusal("heads_apart: with contractive-l2, which is divided by what its output matrix is made of")
+            raise self._refusal("heads_apart: with contractive-l2, whose divisor is made of its output matrix")
         if self.division == "coordinate" and mixer != "contractive-l2":
             raise self._refusal(f"division: coordinate with {mixer}; expected contractive-l2")
         if positions == "rotary" and (mixer != "dot" or self.width // self.heads % 2):
@@ -405,7 +406,7 @@ class _Shape:
         divided = mixer == "contractive-l2" and self.division == "layer"
         if positions == "relative" and (mixer == "position" or divided):
             raise self._refusal(
-                f"positions: relative with {mixer}; expected dot, l2, l2-untied, or contractive-l2 divided by coordinate"
+                f"positions: relative with {mixer}; expected dot, l2, l2-untied or, divided by coordinate, contractive-l2"
             )
 
     def _refusal(self, why: str) -> InputError:

@@ -166,7 +166,9 @@ class ComparingHeads(nn.Module):
 
     def _phi_inverses(self) -> torch.Tensor:
         """p_h [H] with p e^{p+1} = Σ_{t=1}^{T−1} e^{b_t − b_0}, or T − 1."""
-        bias = self.q_proj_weight.new_zeros(self.num_heads, self.context) if self.distance_bias is None else self.distance_bias
+        bias: torch.Tensor | None = self.distance_bias
+        if bias is None:
+            bias = self.q_proj_weight.new_zeros(self.num_heads, self.context)
         if self.context == 1:
             return bias.new_zeros(self.num_heads, dtype=torch.float64)
         goal = (bias[:, 1:].double().logsumexp(-1) - bias[:, 0].double()) - 1.0
@@ -270,7 +272,7 @@ class HeadsApart(nn.Module):
         return y * self.share.softmax(0).sqrt().repeat_interleave(y.shape[-1] // len(self.share))
 
     def constant(self, over: Inputs) -> Constant:
-        """What :func:`lipscope.torch.lipschitz_bound` asks for: squares add up, or the largest counts in the inf-norm."""
+        """What :func:`lipscope.torch.lipschitz_bound` asks for: squares add up; in the inf-norm the largest counts."""
         a = over.arithmetic
         # in f64 a share is rounded by less than this
         shares = self.share.double().softmax(0).sqrt() * (1.0 + 2.0**-40)
