@@ -43,8 +43,10 @@ class Panels : public testing::Test {
     const MatrixOf<Real> a = gaussian(m, k, Rng(1)).template cast<Real>();
     const MatrixOf<Real> b = gaussian(k, n, Rng(2)).template cast<Real>();
     const MatrixOf<Real> before = gaussian(m, n, Rng(3)).template cast<Real>();
-    const MatrixOf<Real> a_stored = a_turned ? a.transpose().eval() : a;
-    const MatrixOf<Real> b_stored = b_turned ? b.transpose().eval() : b;
+    const MatrixOf<Real> a_stored =
+        a_turned ? MatrixOf<Real>(a.transpose()) : a;
+    const MatrixOf<Real> b_stored =
+        b_turned ? MatrixOf<Real>(b.transpose()) : b;
     VectorOf<Real> cut(panels::packed_size<Real>(k, n));
     panels::pack<Real>({b_stored.data(), b_stored.cols(), b_turned}, k, n,
                        cut.data());
