@@ -1,6 +1,8 @@
 #include "lipscope/core/panels.h"
 
 #include <algorithm>
+#include <iterator>
+#include <type_traits>
 #include <utility>
 
 #include "lipscope/core/thread_scratch.h"
@@ -24,9 +26,10 @@ constexpr Index wide = across* lanes<Real>;
 // rows of A that are laid ready at a time
 constexpr Index rows_ready = 128;
 
-// `rows` rows of the product on one panel and one piece of the sums. `a` has
-// the numbers of most_rows rows side by side, one step after another.
-template <class Real, int rows>
+// `rows` rows of the product on one panel, of which so many packets hold
+// columns, and one piece of the sums. `a` has the numbers of most_rows rows
+// side by side, one step after another.
+template <class Real, int rows, int packets>
 void sum(const Real* a, const Real* b, Index deep, Real* c, Index stride,
          Index cols, bool add) {
   using Eigen::internal::padd;
@@ -36,28 +39,28 @@ void sum(const Real* a, const Real* b, Index deep, Real* c, Index stride,
   using Eigen::internal::pset1;
   using Eigen::internal::pstoreu;
   using P = Packet<Real>;
-  P s[rows][across];
+  P s[rows][packets];
   for (int r = 0; r < rows; ++r)
-    for (int j = 0; j < across; ++j) s[r][j] = pset1<P>(Real{0});
+    for (int j = 0; j < packets; ++j) s[r][j] = pset1<P>(Real{0});
   for (Index q = 0; q < deep; ++q, a += most_rows, b += wide<Real>) {
-    P x[across];
-    for (int j = 0; j < across; ++j) x[j] = pload<P>(b + j * lanes<Real>);
+    P x[packets];
+    for (int j = 0; j < packets; ++j) x[j] = pload<P>(b + j * lanes<Real>);
     for (int r = 0; r < rows; ++r) {
       const P y = pset1<P>(a[r]);
-      for (int j = 0; j < across; ++j) s[r][j] = pmadd(y, x[j], s[r][j]);
+      for (int j = 0; j < packets; ++j) s[r][j] = pmadd(y, x[j], s[r][j]);
     }
   }
-  if (cols == wide<Real>) {
+  if (cols == packets * lanes<Real>) {
     for (int r = 0; r < rows; ++r)
-      for (int j = 0; j < across; ++j) {
+      for (int j = 0; j < packets; ++j) {
         Real* to = c + r * stride + j * lanes<Real>;
         pstoreu(to, add ? padd(ploadu<P>(to), s[r][j]) : s[r][j]);
       }
     return;
   }
-  alignas(64) Real line[wide<Real>];
+  alignas(64) Real line[packets * lanes<Real>];
   for (int r = 0; r < rows; ++r) {
-    for (int j = 0; j < across; ++j) pstoreu(line + j * lanes<Real>, s[r][j]);
+    for (int j = 0; j < packets; ++j) pstoreu(line + j * lanes<Real>, s[r][j]);
     Real* to = c + r * stride;
     for (Index j = 0; j < cols; ++j) to[j] = add ? to[j] + line[j] : line[j];
   }
@@ -67,10 +70,42 @@ template <class Real>
 using Sum = void (*)(const Real*, const Real*, Index, Real*, Index, Index,
                      bool);
 
+// sum for so many rows and columns
 template <class Real, int... less>
-Sum<Real> sum_of(Index rows, std::integer_sequence<int, less...>) {
-  static constexpr Sum<Real> all[] = {sum<Real, less + 1>...};
-  return all[rows - 1];
+Sum<Real> sum_of(Index rows, Index cols, std::integer_sequence<int, less...>) {
+  static constexpr Sum<Real> all[][most_rows] = {{sum<Real, less + 1, 1>...},
+                                                 {sum<Real, less + 1, 2>...},
+                                                 {sum<Real, less + 1, 3>...}};
+  static_assert(std::size(all) == across);
+  return all[(cols - 1) / lanes<Real>][rows - 1];
+}
+
+// Eigen's best packet for sizes that are multiples of most_rows; that it has
+// just as many numbers is not so on every CPU
+template <class Real>
+using Finder = Eigen::internal::find_best_packet<Real, most_rows>;
+template <class Real>
+constexpr bool has_rows_packet =
+    sizeof(typename Finder<Real>::type) == most_rows * sizeof(Real);
+
+// most_rows rows of A, `stride` apart, side by side: to[q][r] = from[r][q]
+template <class Real>
+void turn(const Real* from, Index stride, Index deep, Real* to) {
+  Index q = 0;
+  if constexpr (has_rows_packet<Real>) {
+    using P = typename Finder<Real>::type;
+    for (; q + most_rows <= deep; q += most_rows) {
+      Eigen::internal::PacketBlock<P, most_rows> block;
+      for (Index r = 0; r < most_rows; ++r)
+        block.packet[r] = Eigen::internal::ploadu<P>(from + r * stride + q);
+      Eigen::internal::ptranspose(block);
+      for (Index r = 0; r < most_rows; ++r)
+        Eigen::internal::pstoreu(to + (q + r) * most_rows, block.packet[r]);
+    }
+  }
+  for (; q < deep; ++q)
+    for (Index r = 0; r < most_rows; ++r)
+      to[q * most_rows + r] = from[r * stride + q];
 }
 
 // Rows [top, top + rows) of A and numbers [begin, begin + deep) of each:
@@ -82,12 +117,22 @@ void lay_ready(const Numbers<Real>& a, Index top, Index rows, Index begin,
     const Index here = std::min(most_rows, rows - i);
     if (a.transposed) {
       const Real* from = a.data + begin * a.stride + top + i;
-      for (Index q = 0; q < deep; ++q, from += a.stride)
-        for (Index r = 0; r < here; ++r) to[q * most_rows + r] = from[r];
+      if (here == most_rows) {
+        for (Index q = 0; q < deep; ++q)
+          std::copy_n(from + q * a.stride, most_rows, to + q * most_rows);
+      } else {
+        for (Index q = 0; q < deep; ++q)
+          for (Index r = 0; r < here; ++r)
+            to[q * most_rows + r] = from[q * a.stride + r];
+      }
     } else {
-      for (Index r = 0; r < here; ++r) {
-        const Real* from = a.data + (top + i + r) * a.stride + begin;
-        for (Index q = 0; q < deep; ++q) to[q * most_rows + r] = from[q];
+      const Real* from = a.data + (top + i) * a.stride + begin;
+      if (here == most_rows) {
+        turn(from, a.stride, deep, to);
+      } else {
+        for (Index r = 0; r < here; ++r)
+          for (Index q = 0; q < deep; ++q)
+            to[q * most_rows + r] = from[r * a.stride + q];
       }
     }
   }
@@ -144,12 +189,13 @@ void multiply(Numbers<Real> a, const Real* panels, Index k, Index n,
     for (Index top = 0; top < m; top += rows_ready) {
       const Index rows = std::min(rows_ready, m - top);
       lay_ready(a, top, rows, q, deep, ready);
-      for (Index j = 0; j < cols; j += wide<Real>)
+      for (Index j = 0; j < cols; j += wide<Real>) {
+        const Index cols_here = std::min(wide<Real>, cols - j);
         for (Index i = 0; i < rows; i += most_rows)
-          sum_of<Real>(std::min(most_rows, rows - i), sizes)(
+          sum_of<Real>(std::min(most_rows, rows - i), cols_here, sizes)(
               ready + i * deep, b + j * deep, deep,
-              c + (top + i) * c_stride + j, c_stride,
-              std::min(wide<Real>, cols - j), add || q > 0);
+              c + (top + i) * c_stride + j, c_stride, cols_here, add || q > 0);
+      }
     }
     panels += pieces(n, wide<Real>) * wide<Real> * deep;
   }
