@@ -274,25 +274,6 @@ Matrix norms_of_layer(const LayerParts& l, const LayerAt& at) {
   return norms;
 }
 
-// (S_i^{Q,h}C_i^h)ᵀ for all tokens and heads: row i·w + s has row s of token i
-Matrix query_parts(const LayerParts& l, const LayerAt& at,
-                   const Matrix& centre) {
-  const Index n = at.x.rows(), w = l.w, width = at.k.cols() / l.heads;
-  Matrix out(n * w, l.heads * l.k);
-  parallel_for(n, l.threads, [&](Index i) {
-    for (Index h = 0; h < l.heads; ++h) {
-      const Matrix steps =
-          at.v.middleCols(h * w, w).rowwise() - centre.row(i).segment(h * w, w);
-      const Matrix c = steps.transpose() *
-                       at.slope(h).row(i).transpose().asDiagonal() *
-                       at.k.middleCols(h * width, width);
-      out.block(i * w, h * l.k, w, l.k) =
-          to_projections(l, at, h, Feature::query, c, i);
-    }
-  });
-  return out;
-}
-
 // any features and weights: each J_ij is formed
 Matrix norms_with_slopes(const LayerParts& l, const LayerAt& at) {
   const Index n = at.x.rows(), H = l.heads, w = l.w, k = l.k;
