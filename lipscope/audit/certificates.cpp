@@ -16,6 +16,7 @@ std::optional<Certificate> named(const std::string& which) {
   if (which == "split") return Certificate::split_paths;
   if (which == "pairs") return Certificate::token_pairs;
   if (which == "covariances") return Certificate::covariances;
+  if (which == "tight") return Certificate::refined_pairs;
   if (which == "exact") return Certificate::exact_norm;
   return std::nullopt;
 }
@@ -40,7 +41,7 @@ Certificates::Certificates(const Subject& subject, const Selection& selection,
   if (!named(which))
     throw InputError(fmt::format(
         "--certificate {}: expected auto, none, split, pairs, covariances, "
-        "exact or all",
+        "tight, exact or all",
         which));
   if (selection.norm != Norm::two)
     throw InputError(fmt::format(
@@ -59,8 +60,8 @@ Certificates::Certificates(const Subject& subject, const Selection& selection,
   if (which == "covariances" && (selection.kind != Kind::dot || sloped))
     throw InputError(fmt::format(
         "--certificate {}: there is none for kind {}{}; it is for dot-product "
-        "attention without rotary positions and q/k-norm (split, pairs and "
-        "exact are for all)",
+        "attention without rotary positions and q/k-norm (split, pairs, "
+        "tight and exact are for all)",
         which, selection.kind_name,
         sloped ? " with " + c->score_features() : ""));
 }
@@ -70,7 +71,7 @@ bool Certificates::whole_model(const Part& part) const {
 }
 
 bool Certificates::large() const {
-  return which_ == "exact" || which_ == "all";
+  return which_ == "tight" || which_ == "exact" || which_ == "all";
 }
 
 void Certificates::prepare(const Part& part, Index n) {

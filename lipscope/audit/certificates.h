@@ -17,7 +17,7 @@ namespace lipscope::audit {
 class Certificates {
  public:
   /// `which` as --certificate has it: auto, none, split, pairs, covariances,
-  /// exact or all.
+  /// tight, exact or all.
   /// InputError for other words, and for a certificate that the selected map
   /// does not have. Borrows subject, selection and maps, which must outlive
   /// this.

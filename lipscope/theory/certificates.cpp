@@ -13,6 +13,7 @@
 #include "lipscope/theory/exact_norm.h"
 #include "lipscope/theory/layer_at.h"
 #include "lipscope/theory/norms.h"
+#include "lipscope/theory/refined_pairs.h"
 #include "lipscope/theory/split_paths.h"
 #include "lipscope/theory/token_pairs.h"
 #include "lipscope/theory/yudin25.h"
@@ -34,6 +35,8 @@ const Statement& statement_of(Certificate which) {
       return split_paths_statement;
     case Certificate::token_pairs:
       return token_pairs_statement;
+    case Certificate::refined_pairs:
+      return refined_pairs_statement;
     case Certificate::exact_norm:
       return exact_norm_statement;
   }
@@ -147,7 +150,7 @@ std::string name_of(Certificate which) { return statement_of(which).name; }
 bool LocalCertificates::offers(Certificate which) const {
   const LayerParts& l = made_->layer;
   if (which == Certificate::split_paths || which == Certificate::token_pairs ||
-      which == Certificate::exact_norm)
+      which == Certificate::refined_pairs || which == Certificate::exact_norm)
     return true;
   return l.plain &&
          (which == Certificate::covariances || (!l.biased && !l.relative));
@@ -183,6 +186,8 @@ Bound LocalCertificates::at(const Matrix& x, Certificate which) const {
     value = split_paths(layer, made_->split(), here);
   else if (which == Certificate::token_pairs)
     value = token_pairs(layer, here);
+  else if (which == Certificate::refined_pairs)
+    value = refined_pairs(layer, made_->split(), here);
   else if (which == Certificate::exact_norm)
     value = exact_norm(layer, here);
   else

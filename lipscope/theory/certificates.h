@@ -17,6 +17,7 @@ enum class Certificate {
   covariances,    ///< covariances and column sums; dot-product
   split_paths,    ///< any kind; the default for layers
   token_pairs,    ///< any kind; norms between all pairs, for few tokens
+  refined_pairs,  ///< any kind; those that count, for layers
   exact_norm      ///< any kind; the norm itself, for heads and few tokens
 };
 
@@ -24,7 +25,7 @@ inline constexpr Certificate all_certificates[] = {
     Certificate::castin24_ball, Certificate::castin24_data,
     Certificate::yudin25_local, Certificate::covariances,
     Certificate::split_paths,   Certificate::token_pairs,
-    Certificate::exact_norm};
+    Certificate::refined_pairs, Certificate::exact_norm};
 
 std::string name_of(Certificate which);
 
@@ -40,7 +41,8 @@ std::string name_of(Certificate which);
 /// where the keys of a token have a slope of their own (rotary positions,
 /// q/k-norm, L2, cosine) it makes a product [n×H·k]·[H·k×H·k] for every token.
 /// token_pairs costs n² norms of matrices [d×e] (seconds at n = 32, d = 384),
-/// and for one dot-product head about as much as measuring. exact_norm is made
+/// and for one dot-product head about as much as measuring. refined_pairs
+/// makes some of those norms (seconds for a layer), and exact_norm is made
 /// within the limits of exact_norm.h.
 class LocalCertificates {
  public:
@@ -52,8 +54,8 @@ class LocalCertificates {
   LocalCertificates(LocalCertificates&&) noexcept;
   LocalCertificates& operator=(LocalCertificates&&) noexcept;
 
-  /// Whether it is proved for this layer: split_paths, token_pairs and
-  /// exact_norm always; covariances for dot-product attention without rotary positions and
+  /// Whether it is proved for this layer: split_paths, token_pairs,
+  /// refined_pairs and exact_norm always; covariances for dot-product attention without rotary positions and
   /// q/k-norm, and castin24 and yudin25 there without a query bias and relative
   /// positions.
   bool offers(Certificate which) const;

@@ -177,6 +177,10 @@ TEST_F(Measure, CertifiesFromAboveByTheNamedCertificate) {
     EXPECT_GE(exact["upper"], exact["lower"]) << options;
     EXPECT_LE(exact["upper"], 1.0001 * exact["lower"].get<double>()) << options;
   }
+  const auto tight = record("--certificate tight");
+  EXPECT_EQ(tight["upper_by"], "refined_pairs");
+  EXPECT_GE(tight["upper"], tight["lower"]);
+  EXPECT_LE(tight["upper"], 2 * tight["lower"].get<double>());
   // earlier words, which ask the same
   for (const auto& [old, present] :
        {std::pair("local", "covariances"), std::pair("blocks", "pairs")}) {
@@ -195,7 +199,7 @@ TEST_F(Measure, CertifiesFromAboveByTheNamedCertificate) {
 
   const auto all = record("--certificate all");
   const auto each = all["details"]["certificates"];
-  EXPECT_EQ(each.size(), 7u);  // no query bias: the published ones as well
+  EXPECT_EQ(each.size(), 8u);  // no query bias: the published ones as well
   for (const auto& [name, value] : each.items()) {
     EXPECT_LE(all["lower"], value) << name;
     EXPECT_LE(all["upper"], value) << name;

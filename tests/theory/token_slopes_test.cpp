@@ -23,9 +23,9 @@ namespace token_slopes_test {
 using test::norm2;
 using test::one_by_one;
 
-constexpr Certificate for_all[] = {Certificate::split_paths,
-                                   Certificate::token_pairs,
-                                   Certificate::exact_norm};
+constexpr Certificate for_all[] = {
+    Certificate::split_paths, Certificate::token_pairs,
+    Certificate::refined_pairs, Certificate::exact_norm};
 
 Matrix two_tokens(double a, double b) {
   return (Matrix(2, 1) << a, b).finished();
