@@ -12,15 +12,12 @@
 namespace lipscope::audit {
 namespace {
 
-constexpr Certificate every[] = {
-    Certificate::castin24_ball, Certificate::castin24_data,
-    Certificate::yudin25_local, Certificate::covariances,
-    Certificate::split_paths,   Certificate::token_pairs};
-
 std::optional<Certificate> named(const std::string& which) {
   if (which == "split") return Certificate::split_paths;
   if (which == "pairs") return Certificate::token_pairs;
   if (which == "covariances") return Certificate::covariances;
+  if (which == "tight") return Certificate::refined_pairs;
+  if (which == "exact") return Certificate::exact_norm;
   return std::nullopt;
 }
 
@@ -43,8 +40,8 @@ Certificates::Certificates(const Subject& subject, const Selection& selection,
   if (which == "auto" || which == "none" || which == "all") return;
   if (!named(which))
     throw InputError(fmt::format(
-        "--certificate {}: expected auto, none, split, pairs, covariances or "
-        "all",
+        "--certificate {}: expected auto, none, split, pairs, covariances, "
+        "tight, exact or all",
         which));
   if (selection.norm != Norm::two)
     throw InputError(fmt::format(
@@ -63,8 +60,8 @@ Certificates::Certificates(const Subject& subject, const Selection& selection,
   if (which == "covariances" && (selection.kind != Kind::dot || sloped))
     throw InputError(fmt::format(
         "--certificate {}: there is none for kind {}{}; it is for dot-product "
-        "attention without rotary positions and q/k-norm (split and pairs are "
-        "for all)",
+        "attention without rotary positions and q/k-norm (split, pairs, "
+        "tight and exact are for all)",
         which, selection.kind_name,
         sloped ? " with " + c->score_features() : ""));
 }
@@ -73,9 +70,19 @@ bool Certificates::whole_model(const Part& part) const {
   return subject_.model && !part.layer;
 }
 
-void Certificates::prepare(const Part& part) {
-  if (which_ == "none" || !speaks_of_norm(selection_)) return;
-  if (!whole_model(part)) maps_.prepare_certificates(part);
+bool Certificates::large() const {
+  return which_ == "tight" || which_ == "exact" || which_ == "all";
+}
+
+void Certificates::prepare(const Part& part, Index n) {
+  if (which_ == "none" || !speaks_of_norm(selection_) || whole_model(part))
+    return;
+  maps_.prepare_certificates(part);
+  const std::optional<Certificate> which = named(which_);
+  if (!which) return;
+  if (const auto much = maps_.certificates(part).too_large(*which, n))
+    throw InputError(
+        fmt::format("--certificate {}: it needs {}", which_, *much));
 }
 
 Certificates::Found Certificates::found_at(const LayerCertificates& made,
@@ -86,10 +93,11 @@ Certificates::Found Certificates::found_at(const LayerCertificates& made,
   }
   std::vector<std::optional<Certificate>> asked = {
       named(which_) ? named(which_) : made.usual(x.rows())};
-  if (which_ == "all") asked.assign(std::begin(every), std::end(every));
+  if (which_ == "all")
+    asked.assign(std::begin(all_certificates), std::end(all_certificates));
   Found found;
   for (const std::optional<Certificate>& one : asked) {
-    if (one && !made.offers(*one)) continue;
+    if (one && (!made.offers(*one) || made.too_large(*one, x.rows()))) continue;
     if (std::optional<Bound> bound = made.at(x, one))
       found.push_back(std::move(*bound));
   }
@@ -102,7 +110,7 @@ std::vector<Certificates::Found> Certificates::of_layer(const Part& part,
   const LayerCertificates& made = maps_.certificates(part);
   const Index n = x.rows() / count;
   std::vector<Found> found(count);
-  parallel_for(count, threads_, [&](Index i) {
+  parallel_for(count, large() ? 1 : threads_, [&](Index i) {
     found[i] = found_at(made, x.middleRows(i * n, n));
   });
   return found;

@@ -16,8 +16,8 @@ namespace lipscope::audit {
 /// over the ball that holds the input.
 class Certificates {
  public:
-  /// `which` as --certificate has it: auto, none, split, pairs, covariances or
-  /// all.
+  /// `which` as --certificate has it: auto, none, split, pairs, covariances,
+  /// tight, exact or all.
   /// InputError for other words, and for a certificate that the selected map
   /// does not have. Borrows subject, selection and maps, which must outlive
   /// this.
@@ -25,8 +25,13 @@ class Certificates {
                const std::string& which, int threads);
 
   /// Makes what depends on the weights alone. After that `add` for this part
-  /// may run beside others.
-  void prepare(const Part& part);
+  /// may run beside others. InputError where the certificate that was asked for
+  /// takes more than its limit at n tokens.
+  void prepare(const Part& part, Index n);
+
+  /// Whether one input may need all threads and much memory: then inputs are
+  /// certified one after another.
+  bool large() const;
 
   /// Whether `add` would compute something for these.
   bool wanted(const std::vector<Record>& records) const;

@@ -432,7 +432,7 @@ class MeasureWorker::Measuring final {
       maps_.prepare(job.part, job.count(), true);
     else
       maps_.prepare(job.part, 1, false);  // a sequence at a time, in f64
-    certificates_.prepare(job.part);
+    certificates_.prepare(job.part, job.group.n);
   }
 
   // Small jobs run side by side, each on one thread; large ones one after
@@ -440,6 +440,7 @@ class MeasureWorker::Measuring final {
   // in the order of the jobs, each as soon as those before it are there.
   void finish_jobs(std::vector<Job>& jobs) {
     const bool small =
+        !certificates_.large() &&
         std::all_of(jobs.begin(), jobs.end(), [this](const Job& j) {
           const Index n = j.group.n;
           return j.count() * n *

@@ -185,9 +185,10 @@ void declare_measure(CLI::App& app, MeasureArguments& options) {
          "--certificate", o.certificate,
          "what proves 'upper' where the Jacobian is too large to decompose. "
          "auto: split_paths, and token_pairs for one head of dot-product "
-         "attention; split, pairs (seconds for a layer at 32 tokens) or "
-         "covariances (dot-product attention): only this one; all: all of "
-         "them, the best counts; none")
+         "attention; split, pairs (seconds for a layer at 32 tokens), "
+         "covariances (dot-product attention), tight (for layers; seconds) or "
+         "exact (the norm itself; seconds; heads, and layers of few tokens): "
+         "only this one; all: all of them, the best counts; none")
       ->transform(present_certificate_word, "")
       ->type_name("NAME")
       ->capture_default_str()

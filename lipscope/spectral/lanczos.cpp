@@ -1,14 +1,33 @@
 #include "lipscope/spectral/lanczos.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "lipscope/core/errors.h"
+#include "lipscope/core/parallel.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/core/symmetric_eigen.h"
 
 namespace lipscope {
+namespace {
 
-EigenvalueEstimate largest_eigenvalue(const Matrix& g, Index steps) {
+// G v, above a size in pieces of rows
+Vector times(const Matrix& g, const Vector& v, int threads) {
+  constexpr Index piece = 512, large = 2048;
+  const Index n = g.rows();
+  if (n < large) return g * v;
+  Vector out(n);
+  parallel_for((n + piece - 1) / piece, threads, [&](Index p) {
+    const Index begin = p * piece, rows = std::min(piece, n - begin);
+    out.segment(begin, rows).noalias() = g.middleRows(begin, rows) * v;
+  });
+  return out;
+}
+
+}  // namespace
+
+EigenvalueEstimate largest_eigenvalue(const Matrix& g, Index steps,
+                                      int threads) {
   const Index n = g.rows();
   require(g.cols() == n && n > 0, "largest_eigenvalue: a matrix [{}x{}]", n,
           g.cols());
@@ -20,7 +39,7 @@ EigenvalueEstimate largest_eigenvalue(const Matrix& g, Index steps) {
   Index m = 0;
   double beta = 0.0;
   for (; m < steps; ++m) {
-    Vector w = g * basis.row(m).transpose();
+    Vector w = times(g, basis.row(m).transpose(), threads);
     t(m, m) = basis.row(m).dot(w);
     for (int twice = 0; twice < 2; ++twice)
       w -= basis.topRows(m + 1).transpose() * (basis.topRows(m + 1) * w);

@@ -16,9 +16,11 @@ struct EigenvalueEstimate {
 /// The largest eigenvalue of a symmetric matrix, whose sign counts, from below
 /// up to rounding: by at most `steps` steps of Lanczos [GolubVanLoan13] with
 /// full reorthogonalisation, from a start that is the same for all matrices of
-/// a size. A step costs one product with G.
+/// a size. A step costs one product with G. Large matrices are multiplied in
+/// pieces, on several threads (0: all cores).
 ///
 /// golub_kahan finds the largest absolute value, and takes two products a step.
-EigenvalueEstimate largest_eigenvalue(const Matrix& g, Index steps);
+EigenvalueEstimate largest_eigenvalue(const Matrix& g, Index steps,
+                                      int threads = 1);
 
 }  // namespace lipscope

@@ -10,8 +10,10 @@
 #include "lipscope/core/errors.h"
 #include "lipscope/theory/castin24.h"
 #include "lipscope/theory/covariances.h"
+#include "lipscope/theory/exact_norm.h"
 #include "lipscope/theory/layer_at.h"
 #include "lipscope/theory/norms.h"
+#include "lipscope/theory/refined_pairs.h"
 #include "lipscope/theory/split_paths.h"
 #include "lipscope/theory/token_pairs.h"
 #include "lipscope/theory/yudin25.h"
@@ -33,6 +35,10 @@ const Statement& statement_of(Certificate which) {
       return split_paths_statement;
     case Certificate::token_pairs:
       return token_pairs_statement;
+    case Certificate::refined_pairs:
+      return refined_pairs_statement;
+    case Certificate::exact_norm:
+      return exact_norm_statement;
   }
   throw std::invalid_argument("certificate: no such certificate");
 }
@@ -143,10 +149,19 @@ std::string name_of(Certificate which) { return statement_of(which).name; }
 
 bool LocalCertificates::offers(Certificate which) const {
   const LayerParts& l = made_->layer;
-  if (which == Certificate::split_paths || which == Certificate::token_pairs)
+  if (which == Certificate::split_paths || which == Certificate::token_pairs ||
+      which == Certificate::refined_pairs || which == Certificate::exact_norm)
     return true;
   return l.plain &&
          (which == Certificate::covariances || (!l.biased && !l.relative));
+}
+
+std::optional<std::string> LocalCertificates::too_large(Certificate which,
+                                                        Index n) const {
+  if (which != Certificate::exact_norm) return std::nullopt;
+  const ExactCost cost = exact_cost(made_->layer, n);
+  if (cost.fits()) return std::nullopt;
+  return cost.text();
 }
 
 Certificate LocalCertificates::usual(Index n) const {
@@ -162,12 +177,19 @@ Bound LocalCertificates::at(const Matrix& x, Certificate which) const {
           layer.plain ? "with a query bias or relative positions"
                       : "for other kinds than dot, nor for rotary positions "
                         "and q/k-norm");
+  const std::optional<std::string> large = too_large(which, x.rows());
+  require(!large, "certificate: {} needs {}", name_of(which),
+          large.value_or(""));
   const LayerAt here = layer_at(layer, x);
   Magnitude value = 0.0;
   if (which == Certificate::split_paths)
     value = split_paths(layer, made_->split(), here);
   else if (which == Certificate::token_pairs)
     value = token_pairs(layer, here);
+  else if (which == Certificate::refined_pairs)
+    value = refined_pairs(layer, made_->split(), here);
+  else if (which == Certificate::exact_norm)
+    value = exact_norm(layer, here);
   else
     value = headwise(which, layer, made_->norms(), here);
   return make_bound(statement_of(which), value * (1.0 + here.allowance),

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "lipscope/attention/multi_head.h"
 #include "lipscope/theory/bound.h"
@@ -14,8 +16,16 @@ enum class Certificate {
   yudin25_local,  ///< from attention weights; dot-product, no query bias
   covariances,    ///< covariances and column sums; dot-product
   split_paths,    ///< any kind; the default for layers
-  token_pairs     ///< any kind; norms between all pairs, for few tokens
+  token_pairs,    ///< any kind; norms between all pairs, for few tokens
+  refined_pairs,  ///< any kind; those that count, for layers
+  exact_norm      ///< any kind; the norm itself, for heads and few tokens
 };
+
+inline constexpr Certificate all_certificates[] = {
+    Certificate::castin24_ball, Certificate::castin24_data,
+    Certificate::yudin25_local, Certificate::covariances,
+    Certificate::split_paths,   Certificate::token_pairs,
+    Certificate::refined_pairs, Certificate::exact_norm};
 
 std::string name_of(Certificate which);
 
@@ -25,13 +35,15 @@ std::string name_of(Certificate which);
 /// many inputs are cheap.
 ///
 /// Several heads: castin24, yudin25 and covariances are made for each head and
-/// added up as in bounds.h. split_paths and token_pairs bound the whole layer.
+/// added up as in bounds.h. The others bound the whole layer.
 ///
 /// split_paths is as cheap as measuring for dot-product and sigmoid attention;
 /// where the keys of a token have a slope of their own (rotary positions,
 /// q/k-norm, L2, cosine) it makes a product [n×H·k]·[H·k×H·k] for every token.
 /// token_pairs costs n² norms of matrices [d×e] (seconds at n = 32, d = 384),
-/// and for one dot-product head about as much as measuring.
+/// and for one dot-product head about as much as measuring. refined_pairs
+/// makes some of those norms (seconds for a layer), and exact_norm is made
+/// within the limits of exact_norm.h.
 class LocalCertificates {
  public:
   /// The options as for the map that is measured: mask, heads, projection,
@@ -42,17 +54,20 @@ class LocalCertificates {
   LocalCertificates(LocalCertificates&&) noexcept;
   LocalCertificates& operator=(LocalCertificates&&) noexcept;
 
-  /// Whether it is proved for this layer: split_paths and token_pairs always;
-  /// covariances for dot-product attention without rotary positions and
+  /// Whether it is proved for this layer: split_paths, token_pairs,
+  /// refined_pairs and exact_norm always; covariances for dot-product attention without rotary positions and
   /// q/k-norm, and castin24 and yudin25 there without a query bias and relative
   /// positions.
   bool offers(Certificate which) const;
+
+  /// Where it would take more than its limit at n tokens: how much, in words.
+  std::optional<std::string> too_large(Certificate which, Index n) const;
 
   /// token_pairs for one dot-product head without rotary positions and
   /// q/k-norm and up to 64 tokens, otherwise split_paths.
   Certificate usual(Index n) const;
 
-  /// Throws std::invalid_argument if it is not offered.
+  /// Throws std::invalid_argument if it is not offered or too large.
   Bound at(const Matrix& x, Certificate which) const;
 
  private:

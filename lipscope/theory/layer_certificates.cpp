@@ -97,6 +97,12 @@ bool LayerCertificates::offers(Certificate which) const {
   return made_->local && made_->local->offers(which);
 }
 
+std::optional<std::string> LayerCertificates::too_large(Certificate which,
+                                                        Index n) const {
+  if (!made_->local) return std::nullopt;
+  return made_->local->too_large(which, n);
+}
+
 std::optional<Certificate> LayerCertificates::usual(Index n) const {
   if (!made_->local) return std::nullopt;
   const Index heads = made_->options.heads.empty()

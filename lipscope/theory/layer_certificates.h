@@ -32,6 +32,8 @@ class LayerCertificates {
 
   /// Whether this certificate is to be had for the attention.
   bool offers(Certificate which) const;
+  /// Where it would take more than its limit at n tokens: how much, in words.
+  std::optional<std::string> too_large(Certificate which, Index n) const;
   /// As LocalCertificates has it; nothing, and bounds.h answers, where the
   /// attention weights, which it keeps, would take more than a gigabyte.
   std::optional<Certificate> usual(Index n) const;

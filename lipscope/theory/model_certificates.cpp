@@ -26,6 +26,10 @@ std::vector<std::optional<ModelBound>> model_certificates(
   for (Index l = 0; l < model.config.layers; ++l) {
     const LayerWeights layer = load_layer(model, l);
     const LayerCertificates made(layer, MapName::block, alone);
+    if (which)
+      if (const std::optional<std::string> large = made.too_large(*which, n))
+        throw InputError(fmt::format("{} of the attention of layer {} needs {}",
+                                     name_of(*which), l, *large));
     parallel_for(sequences, options.threads, [&](Index i) {
       std::optional<LayerBound> block = made.composed_at(
           states.middleRows(i * n, n), which ? which : made.usual(n));

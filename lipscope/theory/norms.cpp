@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lipscope/core/cholesky.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/rounding.h"
 #include "lipscope/core/symmetric_eigen.h"
@@ -29,10 +30,22 @@ double scale_of(double x) { return std::exp2(std::ceil(std::log2(x))); }
 
 // λ_max of a symmetric matrix, roughly and from either side: the guess that
 // Cholesky has to confirm
-EigenvalueEstimate guess_eigenvalue(const Matrix& g) {
-  constexpr Index small = 24, steps = 18;
+EigenvalueEstimate guess_eigenvalue(const Matrix& g, Index steps,
+                                    int threads = 1) {
+  constexpr Index small = 24;
   if (g.rows() <= small) return {symmetric_eigenvalues(g)[g.rows() - 1], 0.0};
-  return largest_eigenvalue(g, steps);
+  return largest_eigenvalue(g, steps, threads);
+}
+
+// the lower triangle becomes −1 times the upper one, which stays; the diagonal
+// is left to the caller. In squares, for the sake of the cache
+void negate_into_lower(Matrix& g) {
+  constexpr Index square = 64;
+  const Index n = g.rows();
+  for (Index r = 0; r < n; r += square)
+    for (Index c = 0; c <= r; c += square)
+      for (Index i = r; i < std::min(n, r + square); ++i)
+        for (Index j = c; j < std::min(i, c + square); ++j) g(i, j) = -g(j, i);
 }
 
 // whether Cholesky runs through on tI − G
@@ -59,7 +72,8 @@ double eigenvalue_above(const Matrix& g, double error) {
   // a power of two brings entries to size one: nothing over- or underflows
   const double scale = scale_of(rows);
   const Matrix scaled = g / scale;
-  const EigenvalueEstimate guess = guess_eigenvalue(scaled);
+  constexpr Index steps = 18;
+  const EigenvalueEstimate guess = guess_eigenvalue(scaled, steps);
   const double n_real = static_cast<double>(n);
   double best = rows / scale;
   for (const double slack : {64.0 * n_real * unit_roundoff, 1e-10, 1e-6, 1e-4,
@@ -73,6 +87,38 @@ double eigenvalue_above(const Matrix& g, double error) {
     const double diagonal = t + scaled.diagonal().cwiseAbs().maxCoeff();
     best = std::min(best, t + 2 * unit_roundoff * diagonal +
                               cholesky_slack(n) * n_real * diagonal);
+    break;
+  }
+  return well_above(best * scale + error);
+}
+
+double large_eigenvalue_above(Matrix g, double error, int threads) {
+  const Index n = g.rows();
+  require(g.cols() == n, "large_eigenvalue_above: [{}x{}] is not square", n,
+          g.cols());
+  if (n == 0) return next_above(error);
+  require(g.allFinite(),
+          "large_eigenvalue_above: the [{}x{}] matrix is not finite", n, n);
+  const double rows = row_sum_above(g);
+  if (rows == 0.0) return next_above(error);
+  const double scale = scale_of(rows);
+  g /= scale;
+  constexpr Index steps = 30;
+  const EigenvalueEstimate guess = guess_eigenvalue(g, steps, threads);
+  const Vector diagonal = g.diagonal();
+  const double n_real = static_cast<double>(n);
+  double best = rows / scale;
+  for (const double slack : {2048.0 * n_real * unit_roundoff, 1e-8, 1e-6, 2e-5,
+                             1e-4, 1e-3, 0.01, 0.05, 0.3}) {
+    if (slack < 2 * guess.residual * guess.residual && slack < 0.01) continue;
+    const double t = guess.value * (1.0 + slack);
+    if (!(t > 0.0) || t >= best) break;
+    negate_into_lower(g);
+    g.diagonal() = (t - diagonal.array()).matrix();
+    if (!factor_in_place(g, threads)) continue;
+    const double size = t + diagonal.cwiseAbs().maxCoeff();
+    best = std::min(
+        best, t + 2 * unit_roundoff * size + cholesky_slack(n) * n_real * size);
     break;
   }
   return well_above(best * scale + error);

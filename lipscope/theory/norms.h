@@ -21,6 +21,11 @@ namespace lipscope {
 /// nothing better can be proved it is the largest absolute row sum.
 double eigenvalue_above(const Matrix& g, double error = 0.0);
 
+/// The same for a large G, on several threads (0: all cores), and within 1e-5
+/// or so wherever Lanczos iteration finds λ_max. Both triangles of G are given;
+/// the lower one is the place of the factor.
+double large_eigenvalue_above(Matrix g, double error, int threads);
+
 /// ‖S‖₂, and so λ_max of a symmetric S, that stands for a matrix within `error`
 /// of it: ‖SᵀS‖_F^{1/2}, a product of S alone. That is above by a factor of at
 /// most rank^{1/4}, and by far less where one eigenvalue leads.

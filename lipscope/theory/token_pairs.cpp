@@ -19,16 +19,6 @@ namespace {
 
 using Row = Eigen::RowVectorXd;
 
-// the tokens that token i sees, and itself: padding does not see itself, but
-// its output moves with its query
-std::vector<Index> acting_on(Index i, const Mask& mask, Index n) {
-  const TokenRange seen = visible(mask, i, n);
-  std::vector<Index> tokens;
-  for (Index j = seen.begin; j < seen.end; ++j) tokens.push_back(j);
-  if (i < seen.begin || i >= seen.end) tokens.push_back(i);
-  return tokens;
-}
-
 // what the J_ij of one token i are made of, head by head
 struct RowOfPairs {
   Matrix mean;  // [H×w], v̄_i^h
@@ -236,24 +226,79 @@ Matrix norms_of_one_head(const LayerParts& l, const LayerAt& at) {
   return norms;
 }
 
-Matrix norms_of_layer(const LayerParts& l, const LayerAt& at) {
-  const Index n = at.x.rows(), H = l.heads, w = l.w, d = l.value.rows();
-  const Index e = l.projected ? l.output.cols() : H * w;
-  const auto through_output = [&](const Matrix& stacked) {
-    return l.projected ? product(as_is(stacked), as_is(l.output), 1) : stacked;
-  };
-  // V_h, each flattened to a row: the value part of J_ij is then a product
-  Matrix values(H, d * e);
-  for (Index h = 0; h < H; ++h) {
-    Matrix alone = Matrix::Zero(d, H * w);
-    alone.middleCols(h * w, w) = l.value.middleCols(h * w, w);
-    values.row(h) = flatten(through_output(alone)).transpose();
+}  // namespace
+
+std::vector<Index> acting_on(Index i, const Mask& mask, Index n) {
+  const TokenRange seen = visible(mask, i, n);
+  std::vector<Index> tokens;
+  for (Index j = seen.begin; j < seen.end; ++j) tokens.push_back(j);
+  if (i < seen.begin || i >= seen.end) tokens.push_back(i);
+  return tokens;
+}
+
+// What the parts J_ij of a layer are made of: for features that are their
+// projections the V_h, each flattened to a row, so that the value part of J_ij
+// is a product; otherwise what slopes need.
+struct PairNorms::Made {
+  const LayerParts& l;
+  const LayerAt& at;
+  Matrix values;  // [H×d·e]; plain layers alone
+  Matrix output;  // W_O, or where it is wider than high FFᵀ ⪰ W_OW_Oᵀ
+  Matrix centre, queries;  // c_i, and as query_parts has them
+  // û of q/k-norm over heads, and W û
+  Matrix key_shared, query_shared, through_key, through_query;
+
+  Made(const LayerParts& layer, const LayerAt& here) : l(layer), at(here) {
+    if (l.plain) {
+      flatten_values();
+      return;
+    }
+    if (l.projected)
+      output = l.output.cols() > l.heads * l.w
+                   ? factor_above(gram_of_rows(l.output))
+                   : l.output;
+    centre = centres(l, at);
+    queries = query_parts(l, at, centre);
+    key_shared = shared_direction(l, at, Feature::key);
+    query_shared = shared_direction(l, at, Feature::query);
+    if (l.normed_over_heads()) {
+      through_key = key_shared * l.key.transpose();
+      through_query = query_shared * l.query.transpose();
+    }
   }
 
-  Matrix norms = Matrix::Zero(n, n);
-  parallel_for(n, l.threads, [&](Index i) {
+  Matrix through_output(const Matrix& stacked) const {
+    return l.projected ? product(as_is(stacked), as_is(l.output), 1) : stacked;
+  }
+
+  void flatten_values() {
+    const Index d = l.value.rows(), w = l.w;
+    const Index e = l.projected ? l.output.cols() : l.heads * w;
+    values = Matrix::Zero(l.heads, d * e);
+    parallel_for(l.heads, l.threads, [&](Index h) {
+      auto flat = values.row(h).reshaped<Eigen::RowMajor>(d, e);
+      if (l.projected)
+        flat = l.value.middleCols(h * w, w) * l.output.middleRows(h * w, w);
+      else
+        flat.middleCols(h * w, w) = l.value.middleCols(h * w, w);
+    });
+  }
+
+  // ‖J_ij‖ for these j
+  void set_row(Index i, const std::vector<Index>& tokens, Matrix& norms) const {
+    if (tokens.empty()) return;
+    if (l.plain)
+      set_plain_row(i, tokens, norms);
+    else
+      set_sloped_row(i, tokens, norms);
+  }
+
+  void set_plain_row(Index i, const std::vector<Index>& tokens,
+                     Matrix& norms) const {
+    const Index H = l.heads, w = l.w, d = l.value.rows();
+    const Index e = values.cols() / d;
     const RowOfPairs row = row_of_pairs(l, at, i);
-    for (const Index j : acting_on(i, l.mask, n)) {
+    for (const Index j : tokens) {
       Matrix shares(1, H), steps = Matrix::Zero(H, H * w);
       for (Index h = 0; h < H; ++h) {
         shares(0, h) = at.p[h](i, j);
@@ -270,56 +315,19 @@ Matrix norms_of_layer(const LayerParts& l, const LayerAt& at) {
       }
       norms(i, j) = weight_norm_above(part);
     }
-  });
-  return norms;
-}
-
-// (S_i^{Q,h}C_i^h)ᵀ for all tokens and heads: row i·w + s has row s of token i
-Matrix query_parts(const LayerParts& l, const LayerAt& at,
-                   const Matrix& centre) {
-  const Index n = at.x.rows(), w = l.w, width = at.k.cols() / l.heads;
-  Matrix out(n * w, l.heads * l.k);
-  parallel_for(n, l.threads, [&](Index i) {
-    for (Index h = 0; h < l.heads; ++h) {
-      const Matrix steps =
-          at.v.middleCols(h * w, w).rowwise() - centre.row(i).segment(h * w, w);
-      const Matrix c = steps.transpose() *
-                       at.slope(h).row(i).transpose().asDiagonal() *
-                       at.k.middleCols(h * width, width);
-      out.block(i * w, h * l.k, w, l.k) =
-          to_projections(l, at, h, Feature::query, c, i);
-    }
-  });
-  return out;
-}
-
-// any features and weights: each J_ij is formed
-Matrix norms_with_slopes(const LayerParts& l, const LayerAt& at) {
-  const Index n = at.x.rows(), H = l.heads, w = l.w, k = l.k;
-  const Index d = l.value.rows();
-  // W_O, or where it is wider than high FFᵀ ⪰ W_OW_Oᵀ
-  const Matrix output = !l.projected ? Matrix()
-                        : l.output.cols() > H * w
-                            ? factor_above(gram_of_rows(l.output))
-                            : l.output;
-  const Matrix centre = centres(l, at), queries = query_parts(l, at, centre);
-  const bool bent_values = !kind_of(l.options.kind).values_as_they_are;
-  // û of q/k-norm over heads, and W û
-  const Matrix key_shared = shared_direction(l, at, Feature::key);
-  const Matrix query_shared = shared_direction(l, at, Feature::query);
-  Matrix through_key, through_query;
-  if (l.normed_over_heads()) {
-    through_key = key_shared * l.key.transpose();
-    through_query = query_shared * l.query.transpose();
   }
-  Matrix norms = Matrix::Zero(n, n);
-  parallel_for(n, l.threads, [&](Index i) {
+
+  // any features and weights
+  void set_sloped_row(Index i, const std::vector<Index>& tokens,
+                      Matrix& norms) const {
+    const Index n = at.x.rows(), H = l.heads, w = l.w, k = l.k;
+    const bool bent_values = !kind_of(l.options.kind).values_as_they_are;
     const TokenRange seen = visible(l.mask, i, n);
     const TokenRange keys = l.mask.window ? seen : TokenRange{0, n};
     const Matrix pulled = query_at_keys(l, at, i, keys);
-    for (const Index j : acting_on(i, l.mask, n)) {
+    for (const Index j : tokens) {
       const bool is_seen = seen.begin <= j && j < seen.end;
-      Matrix part = Matrix::Zero(d, H * w);
+      Matrix part = Matrix::Zero(l.value.rows(), H * w);
       for (Index h = 0; h < H; ++h) {
         auto of_head = part.middleCols(h * w, w);
         if (is_seen) {
@@ -349,15 +357,27 @@ Matrix norms_with_slopes(const LayerParts& l, const LayerAt& at) {
       norms(i, j) =
           weight_norm_above(l.projected ? Matrix(part * output) : part);
     }
-  });
-  return norms;
+  }
+};
+
+PairNorms::PairNorms(const LayerParts& layer, const LayerAt& at)
+    : made_(std::make_unique<Made>(layer, at)) {}
+PairNorms::~PairNorms() = default;
+
+void PairNorms::set(const std::vector<std::vector<Index>>& tokens,
+                    Matrix& norms) const {
+  parallel_for(static_cast<Index>(tokens.size()), made_->l.threads,
+               [&](Index i) { made_->set_row(i, tokens[i], norms); });
 }
 
-}  // namespace
-
 Matrix token_pair_norms_above(const LayerParts& l, const LayerAt& at) {
-  if (!l.plain) return norms_with_slopes(l, at);
-  return l.heads == 1 ? norms_of_one_head(l, at) : norms_of_layer(l, at);
+  if (l.plain && l.heads == 1) return norms_of_one_head(l, at);
+  const Index n = at.x.rows();
+  std::vector<std::vector<Index>> tokens;
+  for (Index i = 0; i < n; ++i) tokens.push_back(acting_on(i, l.mask, n));
+  Matrix norms = Matrix::Zero(n, n);
+  PairNorms(l, at).set(tokens, norms);
+  return norms;
 }
 
 const Statement token_pairs_statement{

@@ -163,6 +163,24 @@ Matrix value_slopes_above(const LayerParts& l, const LayerAt& at) {
   return out;
 }
 
+Matrix query_parts(const LayerParts& l, const LayerAt& at,
+                   const Matrix& centre) {
+  const Index n = at.x.rows(), w = l.w, width = at.k.cols() / l.heads;
+  Matrix out(n * w, l.heads * l.k);
+  parallel_for(n, l.threads, [&](Index i) {
+    for (Index h = 0; h < l.heads; ++h) {
+      const Matrix steps =
+          at.v.middleCols(h * w, w).rowwise() - centre.row(i).segment(h * w, w);
+      const Matrix c = steps.transpose() *
+                       at.slope(h).row(i).transpose().asDiagonal() *
+                       at.k.middleCols(h * width, width);
+      out.block(i * w, h * l.k, w, l.k) =
+          to_projections(l, at, h, Feature::query, c, i);
+    }
+  });
+  return out;
+}
+
 double slope_rounding(const LayerParts& l, const LayerAt& at) {
   if (at.bent.empty() && !at.query_norm) return 0.0;
   const bool over_heads = l.normed_over_heads();

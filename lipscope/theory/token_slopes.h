@@ -47,6 +47,11 @@ Matrix shared_direction(const LayerParts& layer, const LayerAt& at,
 /// ‖S_j^V‖ for each token and head from above, [n×H].
 Matrix value_slopes_above(const LayerParts& layer, const LayerAt& at);
 
+/// (S_i^{Q,h}C_i^h)ᵀ, C_i^h = Σ_j P'^h_ij k_jᵀ(v_j − c_i), for all tokens and
+/// heads: row i·w + s has row s of token i, [n·w×H·k]; `centre` has the c_i.
+Matrix query_parts(const LayerParts& layer, const LayerAt& at,
+                   const Matrix& centre);
+
 /// What rounding in slopes and values may add to ‖J‖: numbers cancel in S (a
 /// normalised row does not feel its own direction), and what is left of them
 /// may be smaller than their rounding. With σ at least as large as these

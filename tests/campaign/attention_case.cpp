@@ -20,11 +20,6 @@
 namespace lipscope::campaign {
 namespace {
 
-constexpr Certificate all_certificates[] = {
-    Certificate::castin24_ball, Certificate::castin24_data,
-    Certificate::yudin25_local, Certificate::covariances,
-    Certificate::split_paths,   Certificate::token_pairs};
-
 // what has to be measured for a claim
 enum class MeasuredNorm { two, inf, token, row };
 

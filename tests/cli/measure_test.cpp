@@ -170,6 +170,17 @@ TEST_F(Measure, CertifiesFromAboveByTheNamedCertificate) {
   EXPECT_EQ(record("--certificate covariances")["upper_by"], "covariances");
   EXPECT_EQ(record("--map core --certificate pairs")["upper_by"],
             "token_pairs");
+  for (const std::string options : {"", "--heads 2", "--kind cosine --map core",
+                                    "--mask causal --window 5"}) {
+    const auto exact = record("--certificate exact " + options);
+    EXPECT_EQ(exact["upper_by"], "exact_norm") << options;
+    EXPECT_GE(exact["upper"], exact["lower"]) << options;
+    EXPECT_LE(exact["upper"], 1.0001 * exact["lower"].get<double>()) << options;
+  }
+  const auto tight = record("--certificate tight");
+  EXPECT_EQ(tight["upper_by"], "refined_pairs");
+  EXPECT_GE(tight["upper"], tight["lower"]);
+  EXPECT_LE(tight["upper"], 2 * tight["lower"].get<double>());
   // earlier words, which ask the same
   for (const auto& [old, present] :
        {std::pair("local", "covariances"), std::pair("blocks", "pairs")}) {
@@ -188,16 +199,20 @@ TEST_F(Measure, CertifiesFromAboveByTheNamedCertificate) {
 
   const auto all = record("--certificate all");
   const auto each = all["details"]["certificates"];
-  EXPECT_EQ(each.size(), 6u);  // no query bias: the published ones as well
+  EXPECT_EQ(each.size(), 8u);  // no query bias: the published ones as well
   for (const auto& [name, value] : each.items()) {
     EXPECT_LE(all["lower"], value) << name;
     EXPECT_LE(all["upper"], value) << name;
   }
-  EXPECT_EQ(all["upper"], each["token_pairs"]);
+  EXPECT_EQ(all["upper"], each["exact_norm"]);
   EXPECT_EQ(all["parameters"]["certificate"], "all");
 
   test::expect_refusal(test::lipscope(layer + "--certificate svd"), 2,
                        {"--certificate svd", "split"});
+  test::expect_refusal(
+      test::lipscope("measure --random d=64,heads=1 --length 400 --certificate "
+                     "exact"),
+      2, {"--certificate exact", "25600 rows at n = 400", "at most 2 GB"});
   test::expect_refusal(
       test::lipscope(layer + "--kind l2 --certificate covariances"), 2,
       {"--certificate covariances", "kind l2"});

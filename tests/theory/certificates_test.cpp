@@ -17,11 +17,6 @@ namespace certificates_test {
 using test::norm2;
 using test::one_by_one;
 
-constexpr Certificate all_certificates[] = {
-    Certificate::castin24_ball, Certificate::castin24_data,
-    Certificate::yudin25_local, Certificate::covariances,
-    Certificate::split_paths,   Certificate::token_pairs};
-
 Matrix column(std::initializer_list<double> tokens) {
   Matrix x(static_cast<Index>(tokens.size()), 1);
   Index i = 0;

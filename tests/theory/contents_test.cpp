@@ -51,10 +51,7 @@ TEST(TheoryContents, NameEveryBound) {
       }
   }
   EXPECT_GT(found, 12);
-  for (const Certificate which :
-       {Certificate::castin24_ball, Certificate::castin24_data,
-        Certificate::yudin25_local, Certificate::covariances,
-        Certificate::split_paths, Certificate::token_pairs})
+  for (const Certificate which : all_certificates)
     EXPECT_NE(text.find("`" + name_of(which) + "`"), text.npos)
         << name_of(which);
 }

@@ -16,11 +16,6 @@ namespace masked_certificates_test {
 using test::norm2;
 using test::one_by_one;
 
-constexpr Certificate all_certificates[] = {
-    Certificate::castin24_ball, Certificate::castin24_data,
-    Certificate::yudin25_local, Certificate::covariances,
-    Certificate::split_paths,   Certificate::token_pairs};
-
 TEST(MaskedCertificates, SeeTheQueryOfPadding) {
   // A = ln 3, X = (1, 0) and padding 1: P = [¾ ¼; ½ ½; ¾ ¼]. The last token
   // does not see itself: all of J_33 is its query's part, A Cov_3 = a·3/16

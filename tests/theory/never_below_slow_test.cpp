@@ -38,11 +38,6 @@ class Ratios {
   std::map<std::string, Index> count_;
 };
 
-constexpr Certificate all_certificates[] = {
-    Certificate::castin24_ball, Certificate::castin24_data,
-    Certificate::yudin25_local, Certificate::covariances,
-    Certificate::split_paths,   Certificate::token_pairs};
-
 // trials first … first + count: three of five climb, and are looked at where
 // they start and where they end
 void try_bounds(Kind kind, std::uint64_t first, Index count, Ratios& ratios,

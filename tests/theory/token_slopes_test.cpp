@@ -23,8 +23,9 @@ namespace token_slopes_test {
 using test::norm2;
 using test::one_by_one;
 
-constexpr Certificate for_all[] = {Certificate::split_paths,
-                                   Certificate::token_pairs};
+constexpr Certificate for_all[] = {
+    Certificate::split_paths, Certificate::token_pairs,
+    Certificate::refined_pairs, Certificate::exact_norm};
 
 Matrix two_tokens(double a, double b) {
   return (Matrix(2, 1) << a, b).finished();
@@ -248,9 +249,7 @@ void expect_never_exceeded(const test::Trial& t, const std::string& what) {
     EXPECT_FALSE(certificates.offers(Certificate::castin24_ball)) << what;
     EXPECT_FALSE(certificates.offers(Certificate::yudin25_local)) << what;
   }
-  for (const Certificate which :
-       {Certificate::split_paths, Certificate::token_pairs,
-        Certificate::covariances}) {
+  for (const Certificate which : all_certificates) {
     if (!certificates.offers(which)) continue;
     EXPECT_LE(reached, certificates.at(t.x, which).value * (1 + 1e-9))
         << name_of(which) << " " << what;
