@@ -450,6 +450,7 @@ class Bounding final {
       r.lower_by = NormMethod::row_sweep;
     } else {
       MeasureOptions how;
+      how.from_above = false;
       how.threads = o_.threads;
       how.seed = o_.source.seed;
       const MapPtr<float> search = maps_.make<float>({layer, chosen}, 1);

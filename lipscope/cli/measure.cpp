@@ -135,8 +135,8 @@ std::string measured_table(const std::vector<ordered_json>& records,
     meanings.push_back(
         {"upper (whp)",
          fmt::format("the true constant is at most this, but for a chance of "
-                     "{:.0e} over the random start; '-' where nothing can be "
-                     "said (--enclose 1.05 goes on until something can)",
+                     "{:.0e} over the random start; --enclose 1.05 goes on "
+                     "until it is within 5 % of 'lower'",
                      first["delta"].get<double>())});
   meanings.push_back(
       {"upper",

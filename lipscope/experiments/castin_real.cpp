@@ -62,6 +62,7 @@ class Reader {
                       layer_map<double>(weights, MapName::attn, how)};
     }
     MeasureOptions how;
+    how.from_above = false;
     how.seed = o_.seed;
     how.threads = o_.threads;
     how.sequences = samples_;

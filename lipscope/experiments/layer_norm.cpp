@@ -111,7 +111,9 @@ void sweep(const Normed& s, const ExperimentOptions& o, const Notebook& book) {
         const auto measured = [&](Record& r) {
           set_sides(r, measure_norm(*map_of<float>(s, options, with),
                                     *map_of<double>(s, options, with), x,
-                                    {.seed = o.seed, .threads = o.threads}));
+                                    {.from_above = false,
+                                     .seed = o.seed,
+                                     .threads = o.threads}));
         };
         book.ask({series, t}, question, [&](Record& r) {
           measured(r);

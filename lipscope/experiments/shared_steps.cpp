@@ -35,7 +35,8 @@ void measure_attention(Record& record, const AttentionWeights& weights,
   const MultiHeadAttention<float> search(weights, options);
   set_sides(record, measure_norm(
                         search, MultiHeadAttention<double>(weights, options), x,
-                        {.seed = seed,
+                        {.from_above = false,
+                         .seed = seed,
                          .threads = options.threads,
                          .common_shift = common_shift_of(search)}));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "lipscope/core/errors.h"
 
@@ -17,35 +18,49 @@
 // Take p((1−ε)s²) = U_{2m−2}(s), Chebyshev's polynomial of the second kind.
 // With s = cos θ, p² (1−ε−λ) = (1−ε) sin²((2m−1)θ) ≤ 1−ε, and with
 // cosh φ = 1/√(1−ε), i.e. tanh φ = √ε, p(1) = sinh((2m−1)φ)/sinh φ. Hence
-// c² sinh²((2m−1)φ) < 1 − c², or c < 1/cosh((2m−1)φ) < 2 e^{−(2m−1)√ε}.
+// c² sinh²((2m−1)φ) < 1 − c², or c < 1/cosh((2m−1)φ).
 //
-// For v₁ uniform on the sphere of R^N the density of ⟨z, v₁⟩ is at most
-// √(N/2π) around 0, so P[c < t] ≤ 0.798 √N t. The failure therefore lies in
-// the event c < 2δ/(1.648 √N), the same for all m, of probability < 0.97 δ.
+// So where c ≥ c₀ and cosh((2m−1)φ) = 1/c₀, ‖A‖₂ ≤ σ̂/√(1−ε) = σ̂ cosh φ. (As
+// cosh φ ≤ 1/√(1−φ²), this is never above the form with √ε = φ.)
+//
+// The start. ⟨z, g + h⟩ is normal with variance 1, and its density is at most
+// 1/√(2π) wherever its mean ⟨z, h⟩ lies, so that P[|⟨z, g + h⟩| < t] ≤ √(2/π)
+// t. With t = 0.97 δ √(π/2) that is 0.97 δ, and outside of this event, which
+// does not speak of m or of ‖g + h‖, c = |⟨z, g + h⟩|/‖g + h‖ ≥ t/‖g + h‖ = c₀.
+// The remaining 0.03 δ is for further starts (golub_kahan.cpp).
+//
+// h may depend on A, but not on g. z is that of one A: where several operators
+// are started from one g, each statement fails with probability less than δ.
+//
+// Several starts in one block are no better. Of b independent ones the best has
+// less than t of z with probability of order (√N t)^b, so that ln(1/c₀) is
+// about ln √N + ln(1/δ)/b, but the same number of products makes m/b block
+// steps: (b ln √N + ln(1/δ))/2m stands in place of (ln √N + ln(1/δ))/2m.
 
 namespace lipscope {
 
-double enclosure_factor(Index unknowns, int steps, double delta) {
-  require(unknowns > 0 && steps > 0, "enclosure_factor: {} unknowns, {} steps",
-          unknowns, steps);
+double start_overlap(double length, double delta) {
+  require(length > 0.0 && std::isfinite(length),
+          "start_overlap: a start of length {}", length);
   require(delta > 0.0 && delta < 1.0,
-          "enclosure_factor: delta {} is not between 0 and 1", delta);
-  const double root =
-      std::log(1.648 * std::sqrt(static_cast<double>(unknowns)) / delta) /
-      (2.0 * steps - 1.0);
-  return root < 1.0 ? 1.0 / std::sqrt((1.0 - root) * (1.0 + root))
-                    : std::numeric_limits<double>::infinity();
+          "start_overlap: delta {} is not between 0 and 1", delta);
+  return std::min(1.0, 0.97 * delta * std::sqrt(std::numbers::pi / 2) / length);
 }
 
-int steps_to_enclose(Index unknowns, double factor, double delta) {
+double enclosure_factor(double overlap, int steps) {
+  require(overlap > 0.0 && overlap <= 1.0 && steps > 0,
+          "enclosure_factor: an overlap of {}, {} steps", overlap, steps);
+  return std::cosh(std::acosh(1.0 / overlap) / (2.0 * steps - 1.0));
+}
+
+int steps_to_enclose(double overlap, double factor) {
   require(factor > 1.0, "steps_to_enclose: a factor of {}, not above 1",
           factor);
   // the factor falls with every step: halve the interval (low, high]
-  const Index most = std::numeric_limits<int>::max();
-  int low = 0, high = static_cast<int>(std::min(unknowns, most));
+  int low = 0, high = std::numeric_limits<int>::max();
   while (high - low > 1) {
     const int middle = low + (high - low) / 2;
-    (enclosure_factor(unknowns, middle, delta) <= factor ? high : low) = middle;
+    (enclosure_factor(overlap, middle) <= factor ? high : low) = middle;
   }
   return high;
 }

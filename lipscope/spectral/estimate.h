@@ -16,6 +16,9 @@ struct MeasureOptions {
   int max_steps = 300;  ///< of each iteration
   /// If above 1: go on until upper_whp ≤ enclose · lower as well.
   double enclose = 0.0;
+  /// Without it there is no upper_whp, and no product is spent on it. Small
+  /// Jacobians, which are formed, have both sides in any case.
+  bool from_above = true;
   double delta = 1e-10;    ///< probability with which upper_whp may fail
   std::uint64_t seed = 0;  ///< of the starting vectors and probes
   int threads = 0;         ///< of the vector work; 0: all cores
@@ -34,7 +37,8 @@ struct MeasureOptions {
   /// place to start (of attention: common_shift_of). May be empty.
   CommonShiftAt<float> common_shift = {};
   /// Of an operator by itself: a direction that it may stretch much, of any
-  /// length, as such a place to start. May be empty.
+  /// length, as such a place to start. It must not depend on the random numbers
+  /// of `seed`. May be empty.
   Vector likely = {};
 };
 
@@ -83,19 +87,19 @@ struct Measurement {
 /// f64. If that residual is above the tolerance, Golub–Kahan goes on from v in
 /// f64.
 ///
-/// It starts at random where an enclosure is asked for or no likely direction
-/// is known, and otherwise from the sum of the likely one, of a common shift or
-/// of whoever calls, and a random one of the same length: as good as the better
-/// of the two, nearly, and no component is missing from the start.
+/// It starts from a random vector. Where a likely direction is known, of a
+/// common shift or from whoever calls, a vector of that direction and of about
+/// the length of the random one is added: as good as the better of the two,
+/// nearly, and no component is missing from the start.
 ///
 /// upper_whp must not take the f32 operator J̃ for J. With E = J − J̃,
 ///
-///   ‖J‖ ≤ ‖J̃‖ + ‖E‖ ≤ factor · σ̂₃₂ (1 + 64·2⁻²⁴) + α √(2/π) max_i ‖E ω_i‖,
+///   ‖J‖ ≤ ‖J̃‖ + ‖E‖ ≤ factor · σ̂₃₂ (1 + 64·2⁻²⁴) + drift,
 ///
 /// with the factor of enclosure_factor, a slack for rounding in the recurrence,
-/// and six Gaussian probes ω_i [HalkoMartinssonTropp11]; the proof is in the
-/// .cpp. Probes are made only where the factor is finite. If they leave more
-/// than `enclose` allows, f32 is no good here and the enclosure is made in f64.
+/// and the bound of Drift on ‖E‖ from three products in f64, or more where a
+/// close enclosure is asked for. If that leaves more than `enclose` allows, f32
+/// is no good here and the enclosure is made in f64.
 Measurement measure_norm(const Map<float>& search, const Map<double>& witness,
                          const Matrix& x, const MeasureOptions& options = {});
 

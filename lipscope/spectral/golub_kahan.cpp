@@ -37,16 +37,17 @@
 //
 //   λ₁ ≤ σ̂² + ‖R‖/‖p‖,   ‖p‖ ≥ c,
 //
-// and c may be as small as δ/(0.824 √N): what the start holds of z can drown in
-// rounding. So the factor is √(1 + ‖R‖/(t σ̂²)), where ‖R‖ ≤ 32 u √m σ̂² is the
-// slack for rounding (a column of R is made of a handful of operations with
-// unit u relative to σ̂²). In double that is a few percent at the most; in float
-// at δ = 1e-10 it says nothing. Then, if an enclosure is asked for, the run
-// goes on from a fresh random direction orthogonal to V. ‖p‖ is at least as
-// large as the component of z along each of the S starts, all of which are
-// below t with probability at most (0.798 √N t)^S: t = δ^{1/S}/(8 √N) fails for
-// some S ≥ 2 with probability < 0.02 δ in all, and 0.97 δ + 0.02 δ < δ. When V
-// is the whole space, ‖p‖ = 1.
+// and c may be as small as start_overlap, t: what the start holds of z can
+// drown in rounding. So the factor is √(1 + ‖R‖/(t σ̂²)), where ‖R‖ ≤ 32 u √m σ̂²
+// is the slack for rounding (a column of R is made of a handful of operations
+// with unit u relative to σ̂²). In double that is a few percent at the most; in
+// float at δ = 1e-10 it says nothing. Then, if an enclosure is asked for, the
+// run goes on from a fresh random direction orthogonal to V. ‖p‖ is at least as
+// large as the component of z along each of the S starts. That of the first is
+// below δ^{1/S}/(8‖g + h‖) with probability at most √(2/π) δ^{1/S}/8, and so is
+// each later one below δ^{1/S}/(8 √N). Hence t = δ^{1/S}/(8 max(‖g + h‖, √N))
+// fails for some S ≥ 2 with probability < 0.02 δ in all, and
+// 0.97 δ + 0.02 δ < δ. When V is the whole space, ‖p‖ = 1.
 
 namespace lipscope {
 namespace {
@@ -130,6 +131,7 @@ struct Run {
   double scale = 0.0;                 // the largest entry of B, ≤ σ̂
   int before = 0;                     // steps of earlier cycles
   int exhausted = 0;                  // starts whose Krylov space is exhausted
+  double length = 0.0;                // of a random start
   std::vector<double> y;              // direction = V y
   NormEstimate estimate;
 };
@@ -148,16 +150,14 @@ class LockStep final {
         u_(VectorOf<Real>::Zero(a.rows())),
         v_(VectorOf<Real>::Zero(a.cols())) {
     for (Index b = 0; b < parts; ++b) {
-      const Vector start = !runs(b) ? Vector(Vector::Zero(cols_))
-                           : given()
-                               ? Vector(options.start.segment(b * cols_, cols_))
-                               : random_direction(cols_, rng(b));
+      const Vector start = start_of(b);
       const double largest = start.cwiseAbs().maxCoeff();
       if (largest == 0.0) {
         runs_[b].estimate.converged = true;
         runs_[b].estimate.direction = start;
         continue;
       }
+      runs_[b].length = start.norm();
       v_.segment(b * cols_, cols_) = (start / largest).template cast<Real>();
       active_.push_back(b);
     }
@@ -210,6 +210,14 @@ class LockStep final {
     return static_cast<Index>(runs_[b].basis.size()) >= capacity_;
   }
   bool given() const { return options_.start.size() > 0; }
+  Vector start_of(Index b) const {
+    if (!runs(b)) return Vector::Zero(cols_);
+    if (given()) return options_.start.segment(b * cols_, cols_);
+    Vector start = flatten(gaussian(cols_, 1, rng(b)));
+    if (options_.hint.size() > 0)
+      start += Vector(options_.hint.segment(b * cols_, cols_));
+    return start;
+  }
   bool runs(Index part) const {
     const std::vector<Index>& only = options_.only;
     return only.empty() ||
@@ -320,22 +328,22 @@ class LockStep final {
     const NormEstimate& estimate = run.estimate;
     // A maps a random vector to zero: with probability one it is zero
     if (estimate.value == 0.0) return 1.0;
-    if (run.exhausted == 0)
-      return enclosure_factor(cols_, estimate.steps, options_.delta);
-    const double root = std::sqrt(static_cast<double>(cols_));
+    const double overlap = start_overlap(run.length, options_.delta);
+    if (run.exhausted == 0) return enclosure_factor(overlap, estimate.steps);
+    const double longest =
+        std::max(run.length, std::sqrt(static_cast<double>(cols_)));
     const double seen =
         estimate.steps == cols_ ? 1.0
         : run.exhausted == 1
-            ? options_.delta / (0.824 * root)
-            : std::pow(options_.delta, 1.0 / run.exhausted) / (8 * root);
+            ? overlap
+            : std::pow(options_.delta, 1.0 / run.exhausted) / (8 * longest);
     const double slack = 32 * std::numeric_limits<Real>::epsilon() *
                          std::sqrt(static_cast<double>(estimate.steps));
     const double factor = std::sqrt(1.0 + slack / seen);
     // before the first restart the bound of a space not exhausted holds as well
     return run.exhausted > 1
                ? factor
-               : std::min(factor, enclosure_factor(cols_, estimate.steps,
-                                                   options_.delta));
+               : std::min(factor, enclosure_factor(overlap, estimate.steps));
   }
 
   bool enclosed(const NormEstimate& estimate) const {
@@ -546,6 +554,12 @@ std::vector<NormEstimate> golub_kahan(const LinearOperator<Real>& a,
           options.start.size(), a.rows(), a.cols());
   require(options.start.size() == 0 || options.start.allFinite(),
           "golub_kahan: the start has a number that is not finite");
+  require(options.hint.size() == 0 ||
+              (options.hint.size() == a.cols() && options.hint.allFinite() &&
+               options.start.size() == 0),
+          "golub_kahan: a hint of {} numbers for a [{}x{}] operator, one that "
+          "is not finite, or one beside a given start",
+          options.hint.size(), a.rows(), a.cols());
   require(options.start.size() == 0 || options.enclose == 0.0,
           "golub_kahan: no enclosure (enclose {}) from a given start",
           options.enclose);

@@ -29,9 +29,14 @@ struct GolubKahanOptions {
   /// direction, and upper_factor stays what the first cycle, the one with the
   /// random start, could say.
   std::uint64_t memory = 0;
-  /// Where to start, for all parts end to end; empty: uniformly at random.
-  /// From a given start no enclosure is stated. A part that starts at zero is
-  /// left alone and keeps value and direction 0.
+  /// A vector for each part, all end to end, that the random start is added
+  /// to: standard Gaussian numbers, about √N long. It may depend on A, but not
+  /// on the random numbers of the seed; then the enclosure holds as it does
+  /// without one, from the length of the sum. Empty: zero.
+  Vector hint = {};
+  /// Where to start in place of a random start, for all parts end to end. No
+  /// enclosure is stated then. A part that starts at zero is left alone and
+  /// keeps value and direction 0.
   Vector start = {};
   /// The parts that run; the others are left alone as well. Empty: all run.
   std::vector<Index> only = {};

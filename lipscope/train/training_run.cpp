@@ -199,7 +199,7 @@ class Run {
       seen.attention = layer_constants(
           model, weights,
           std::span(corpus_.valid).first(static_cast<std::size_t>(n)),
-          {.tolerance = 1e-3, .threads = threads_});
+          {.tolerance = 1e-3, .from_above = false, .threads = threads_});
     return seen;
   }
 

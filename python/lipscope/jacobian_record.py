@@ -158,13 +158,8 @@ def _found(
         if tokens != out_tokens:
             raise InputError(f"norm: 'token', and there are {tokens} tokens in x and {out_tokens} in f(x)")
     if options.norm == "2" and witness is not None and dtype == "f32":
-        # The core states something from above if it starts by itself, and compares f32 with f64 for that by a dozen
-        # products. Near a likely direction it does not, and adds a random one to it.
-        if likely is None:
-            likely = np.random.default_rng(options.seed).standard_normal(cols)
         pair = (search.apply, search.apply_adjoint)
-        start = None if options.enclose else likely
-        return _core.measure_operators(pair, functions, rows, cols, likely=start, **effort)
+        return _core.measure_operators(pair, functions, rows, cols, likely=likely, **effort)
     in_f32 = witness is None and dtype == "f32"
     return _core.callback_norm(functions, rows, cols, f32=in_f32, norm=options.norm, tokens=tokens, **effort)
 

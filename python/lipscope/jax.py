@@ -48,8 +48,7 @@ def local_constant(
         f: A function of one array that JAX can differentiate; the parameters of a model are bound
             beforehand (functools.partial, or a lambda).
         x: A floating-point array of any shape.
-        enclose: If given, a factor above 1: go on until `upper_whp` ≤ enclose · `lower`. Without it `upper_whp`
-            is None where the search runs in f32 and J is not formed.
+        enclose: If given, a factor above 1: go on until `upper_whp` ≤ enclose · `lower`.
         norm: "2"; "inf", the largest entry; or "token", the longest token, of x [..., tokens, d].
         batch: The first axis of x counts independent inputs. There is one record for each, of f at
             x[i:i+1], whatever else is in the batch.

@@ -214,10 +214,12 @@ nb::dict callback_norm(const nb::tuple& functions, Index rows, Index cols,
       require_adjoint(in_f32, effort.seed);
     else
       require_adjoint(in_f64, effort.seed);
-    return f32 ? measure_norm(in_f32, widened, options_of(effort))
-               : measure_norm(in_f64, options_of(effort));
+    MeasureOptions options = options_of(effort);
+    options.from_above = !f32;
+    return f32 ? measure_norm(in_f32, widened, options)
+               : measure_norm(in_f64, options);
   }();
-  if (f32) {
+  if (f32) {  // a small operator is formed, with both sides
     found.upper.reset();
     found.upper_whp.reset();
   }

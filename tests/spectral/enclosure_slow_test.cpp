@@ -23,21 +23,43 @@ std::vector<std::uint64_t> seeds(std::uint64_t first) {
   return all;
 }
 
-// Runs that start at random, one for each of `starts` copies of diag(s).
-std::vector<NormEstimate> runs(const Vector& s, int steps, double delta) {
+// Runs that start at random, one for each of `starts` copies of diag(s), each
+// with the same hint, if there is one.
+std::vector<NormEstimate> runs(const Vector& s, int steps, double delta,
+                               const Vector& hint = {}) {
   const Vector copies = s.replicate(starts, 1);
   return golub_kahan(test::DiagonalOperator<double>(copies), starts,
                      {.tolerance = 0.0,
                       .max_steps = steps,
                       .delta = delta,
-                      .seeds = seeds(static_cast<std::uint64_t>(steps))});
+                      .seeds = seeds(static_cast<std::uint64_t>(steps)),
+                      .hint = hint.replicate(starts, 1)});
 }
 
+// how often the norm is above what each run says
+double failing(const std::vector<NormEstimate>& all, double norm) {
+  double failures = 0;
+  for (const NormEstimate& e : all) failures += norm > e.upper_factor * e.value;
+  return failures / starts;
+}
+
+// and how often it would be above `factor` times what each run found
 double failing(const std::vector<NormEstimate>& all, double norm,
                double factor) {
   double failures = 0;
   for (const NormEstimate& e : all) failures += norm > factor * e.value;
   return failures / starts;
+}
+
+// What may be counted where the statement is nearly attained, as it is after
+// one step: three standard deviations above δ.
+double counted(double delta) {
+  return delta + 3 * std::sqrt(delta * (1 - delta) / starts);
+}
+
+// of a start of this length, which is √N without a hint
+double usual_factor(double length, int steps, double delta) {
+  return enclosure_factor(start_overlap(length, delta), steps);
 }
 
 double epsilon_of(double factor) { return 1.0 - 1.0 / (factor * factor); }
@@ -84,27 +106,60 @@ INSTANTIATE_TEST_SUITE_P(Spectra, EnclosureOf, testing::ValuesIn(cases()),
 TEST_P(EnclosureOf, FailsNoMoreOftenThanStated) {
   const Vector& s = GetParam().s;
   for (const double delta : {0.1, 0.01})
-    for (const int steps : {5, 6, 8, 12}) {
-      const double factor = enclosure_factor(s.size(), steps, delta);
-      if (!std::isfinite(factor)) continue;
-      const std::vector<NormEstimate> all = runs(s, steps, delta);
-      ASSERT_EQ(all.front().upper_factor, factor);
-      EXPECT_LE(failing(all, s[0], factor), delta)
+    for (const int steps : {1, 2, 3, 5, 8, 12})
+      EXPECT_LE(failing(runs(s, steps, delta), s[0]), delta)
           << steps << " steps, delta " << delta;
-    }
 }
 
 TEST(EnclosureOfTheHardestSpectrum, FailsNoMoreOftenThanStated) {
   for (const double delta : {0.1, 0.01})
-    for (const int steps : {6, 10, 20})
+    for (const int steps : {1, 2, 4, 6, 10, 20})
       for (const Index unknowns : {60, 200}) {
-        const double factor = enclosure_factor(unknowns, steps, delta);
-        const double epsilon = epsilon_of(factor);
-        const std::vector<NormEstimate> all =
-            runs(hardest(unknowns, steps, epsilon), steps, delta);
-        EXPECT_LE(failing(all, 1.0, factor), delta)
+        const double factor =
+            usual_factor(std::sqrt(double(unknowns)), steps, delta);
+        const Vector s = hardest(unknowns, steps, epsilon_of(factor));
+        EXPECT_LE(failing(runs(s, steps, delta), 1.0), counted(delta))
             << steps << " steps, " << unknowns << " unknowns, delta " << delta;
       }
+}
+
+TEST(EnclosureOfTheHardestSpectrum, FailsNoMoreOftenThanStatedWithAnyHint) {
+  // h where the largest of the other values is, across all of them, against and
+  // along z, longer and shorter than the random part; and an operator whose
+  // second value is just below what the statement allows for
+  const Index unknowns = 100;
+  const Vector first = Vector::Unit(unknowns, 0);
+  Vector rest = Vector::Ones(unknowns);
+  rest[0] = 0.0;
+  for (const double delta : {0.1, 0.01})
+    for (const int steps : {1, 2, 4, 12})
+      for (const double length : {0.1, 1.0, 100.0})
+        for (const Vector& direction :
+             {Vector(Vector::Unit(unknowns, 1)), Vector(rest / rest.norm()),
+              first, Vector(-0.3 * first + rest / rest.norm())}) {
+          const Vector hint = 10.0 * length * direction.normalized();
+          const double factor =
+              usual_factor(std::hypot(10.0, hint.norm()), steps, delta);
+          Vector s = hardest(unknowns, steps, epsilon_of(factor));
+          EXPECT_LE(failing(runs(s, steps, delta, hint), 1.0), counted(delta))
+              << steps << " steps, delta " << delta << ", length " << length;
+          s[1] = 0.9999 / factor;
+          EXPECT_LE(failing(runs(s, steps, delta, hint), 1.0), counted(delta))
+              << steps << " steps, delta " << delta << ", length " << length;
+        }
+}
+
+TEST(EnclosureOfTheHardestSpectrum, WouldFailIfItLeftTheHintOut) {
+  // the length of the sum belongs to the statement: with that of the random
+  // part alone it is false
+  const Index unknowns = 100;
+  const double delta = 0.1;
+  const int steps = 4;
+  Vector hint = Vector::Constant(unknowns, 100.0);
+  hint[0] = 0.0;
+  const double factor = usual_factor(10.0, steps, delta);
+  const Vector s = hardest(unknowns, steps, epsilon_of(factor));
+  EXPECT_GT(failing(runs(s, steps, delta, hint), 1.0, factor), delta);
 }
 
 TEST(EnclosureOfTheHardestSpectrum, WouldFailIfItWereTighter) {
@@ -113,14 +168,15 @@ TEST(EnclosureOfTheHardestSpectrum, WouldFailIfItWereTighter) {
   for (const double delta : {0.1, 0.01})
     for (const int steps : {6, 10, 20}) {
       const Index unknowns = 200;
-      const double stated = enclosure_factor(unknowns, steps, delta);
+      const double stated =
+          usual_factor(std::sqrt(double(unknowns)), steps, delta);
       for (const double part : {0.5, 0.05}) {
         const double epsilon = part * epsilon_of(stated);
         const std::vector<NormEstimate> all =
             runs(hardest(unknowns, steps, epsilon), steps, delta);
         EXPECT_GT(failing(all, 1.0, factor_of(epsilon)), delta)
             << steps << " steps, " << part << " of epsilon, delta " << delta;
-        EXPECT_LE(failing(all, 1.0, stated), delta);
+        EXPECT_LE(failing(all, 1.0), delta);
       }
     }
 }

@@ -70,14 +70,10 @@ TEST(MeasureNormOfOperator, StartsNearALikelyDirection) {
     EXPECT_TRUE(near[i].converged);
     EXPECT_NEAR(near[i].lower, 1.0, 1e-9);
     EXPECT_LT(near[i].steps, at_random[i].steps);
-    EXPECT_FALSE(near[i].upper_whp.has_value());
+    EXPECT_GE(near[i].upper_whp.value(), 1.0);
   }
-  // an enclosure rests on a random start, and begins there
   options.enclose = 1.1;
-  MeasureOptions random = options;
-  random.likely = {};
-  EXPECT_EQ(measure_norm(in_f64, options).direction,
-            measure_norm(in_f64, random).direction);
+  expect_enclosed(a, measure_norm(in_f64, options));
   expect_enclosed(a, measure_norm(in_f32, in_f64, options));
   // a direction of no length is none
   options.enclose = 0.0;
