@@ -64,4 +64,10 @@ ExactCost exact_cost(const LayerParts& layer, Index n);
 extern const Statement exact_norm_statement;
 Magnitude exact_norm(const LayerParts& layer, const LayerAt& at);
 
+/// The norms of the rows (J_i1, J_i2, …) of J, what all tokens do to token i,
+/// from above, [n]: √λ_max(G_ii), with the same allowances but for
+/// slope_rounding, which is of all of J. They are within a percent or so of
+/// the norms. For n of any size: a row costs some 4(H·w)³ operations.
+Vector row_norms_above(const LayerParts& layer, const LayerAt& at);
+
 }  // namespace lipscope

@@ -7,6 +7,7 @@
 
 #include "lipscope/attention/kinds.h"
 #include "lipscope/core/rounding.h"
+#include "lipscope/theory/exact_norm.h"
 #include "lipscope/theory/magnitude.h"
 #include "lipscope/theory/norms.h"
 #include "lipscope/theory/token_pairs.h"
@@ -17,7 +18,7 @@ namespace {
 
 // how many norms may be made
 Index most_norms(const LayerParts& l, Index n) {
-  constexpr double most_work = 1e11;
+  constexpr double most_work = 5e10;
   const double d = static_cast<double>(l.value.rows());
   const double e =
       static_cast<double>(l.projected ? l.output.cols() : l.heads * l.w);
@@ -117,13 +118,26 @@ const Statement refined_pairs_statement{
     .norm = Norm::two,
     .mask = "any",
     .citation =
-        "lipscope: norm of the matrix of the norms of J between pairs of "
-        "tokens, exact where they count, theory/refined_pairs.h"};
+        "lipscope: norms of J between pairs of tokens, exact where they count, "
+        "and of its rows, theory/refined_pairs.h"};
 
 Magnitude refined_pairs(const LayerParts& l, const SplitWeights& split,
                         const LayerAt& at) {
-  const double norm = nonnegative_norm_above(
-      refined_pair_norms_above(l, split, at, most_norms(l, at.x.rows())));
+  const Index n = at.x.rows();
+  const Matrix pairs = refined_pair_norms_above(l, split, at, most_norms(l, n));
+  // products of the numbers over the largest, so that nothing over- or
+  // underflows that counts
+  const Vector rows = row_norms_above(l, at);
+  const double scale = std::max(pairs.maxCoeff(), 1e-300);
+  const Matrix scaled = pairs / scale;
+  const Vector scaled_rows = rows / scale;
+  const double terms = static_cast<double>(n) + 4.0;
+  const Matrix both = (scaled * scaled.transpose())
+                          .cwiseMin(scaled_rows * scaled_rows.transpose()) *
+                      (1.0 + 2 * terms * unit_roundoff);
+  const double norm =
+      std::min(nonnegative_norm_above(pairs),
+               well_above(scale * std::sqrt(nonnegative_norm_above(both))));
   return smaller(Magnitude(norm) + slope_rounding(l, at),
                  split_paths(l, split, at));
 }

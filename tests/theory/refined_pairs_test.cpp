@@ -59,6 +59,27 @@ TEST(RefinedPairs, AreTheNormsWorkedByHand) {
   EXPECT_EQ(one(1, 1), rough(1, 1));
 }
 
+TEST(RefinedPairs, KnowThatPartsOfARowDoNotAddUp) {
+  // all of n tokens look at the first with head 1 and at the second with head
+  // 2: rows of J are (e_1ᵀe_1, e_2ᵀe_2, 0, …), of norm 1, and ‖J‖ = √n. The
+  // norms of the pairs are 1, two in a row: √(2n)
+  AttentionWeights w;
+  w.heads = 2;
+  w.query = Matrix::Zero(2, 2);
+  w.query_bias = Vector::Constant(2, 60.0);
+  w.key = w.value = w.output = Matrix::Identity(2, 2);
+  const Index n = 9;
+  Matrix x = Matrix::Zero(n, 2);
+  x(0, 0) = x(1, 1) = 1.0;
+  const double pairs =
+      local_certificate(w, {}, x, Certificate::token_pairs).value;
+  EXPECT_NEAR(pairs, std::sqrt(18.0), 1e-6);
+  const double refined =
+      local_certificate(w, {}, x, Certificate::refined_pairs).value;
+  EXPECT_NEAR(refined, 3.0, 1e-6);
+  EXPECT_GE(refined, 3.0 * (1 - 1e-12));
+}
+
 TEST(RefinedPairs, AreAboveEveryPartOfTheJacobian) {
   for (const Kind kind : all_kinds)
     for (std::uint64_t seed = 0; seed < 90; ++seed) {
