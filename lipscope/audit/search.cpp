@@ -231,6 +231,8 @@ class Searching final {
            {"value", f.value},
            {"evaluations", f.evaluations},
            {"status", f.converged ? "converged" : "not-converged"}});
+    r.details["reached"] = result.reached;
+    r.details["independent_starts"] = result.independent;
     r.details["starts_left"] =
         result.starts - static_cast<Index>(result.all.size());
     r.details["starts_cut"] =

@@ -29,6 +29,18 @@ Ascent ascend(const std::function<Steepness(const Matrix& x)>& f,
           "ascend: tolerance {}, max_evaluations {}", options.tolerance,
           options.max_evaluations);
 
+  require(options.sizes.size() == 0 ||
+              (options.sizes.size() == x.rows() &&
+               options.sizes.minCoeff() > 0.0 && options.sizes.allFinite()),
+          "ascend: {} sizes for {} tokens, or one that is not positive",
+          options.sizes.size(), x.rows());
+  const Vector sizes =
+      options.sizes.size() > 0 ? options.sizes : Vector(Vector::Ones(x.rows()));
+  // in units of the sizes; Π is the same there, as it works on each token alone
+  const auto in_units = [&](const Matrix& m) {
+    return Matrix(sizes.cwiseInverse().asDiagonal() * m);
+  };
+
   Ascent best;
   // value and gradient in the coordinates z; keeps the best
   const auto at = [&](const Matrix& z) {
@@ -54,12 +66,15 @@ Ascent ascend(const std::function<Steepness(const Matrix& x)>& f,
   best.start = here.value;
   std::deque<double> last{here.value};
   // a first step of the size of the tokens
-  const double size = std::max(z.norm(), 1e-3);
-  double alpha = size / std::max(here.gradient.norm(), 1e-300);
+  const double size = std::max(in_units(z).norm(), 1e-3);
+  double alpha =
+      size / std::max((sizes.asDiagonal() * here.gradient).norm(), 1e-300);
   std::deque<double> alphas{alpha};
 
   const auto step = [&](double length) {
-    return Matrix(nearest(region, z + length * here.gradient) - z);
+    return Matrix(nearest(region, z + length * sizes.cwiseAbs2().asDiagonal() *
+                                          here.gradient) -
+                  z);
   };
   while (may_go_on()) {
     // a short step may follow a sharp bend: where it promises nothing, ask the
@@ -91,7 +106,7 @@ Ascent ascend(const std::function<Steepness(const Matrix& x)>& f,
       break;
     }
     const Matrix y = next.gradient - here.gradient;
-    const double curvature = -inner(s, y), length = inner(s, s);
+    const double curvature = -inner(s, y), length = in_units(s).squaredNorm();
     alpha = curvature > 1e-14 * length ? length / curvature
                                        : 10.0 * std::max(alpha, 1e-12);
     alpha = std::clamp(alpha, 1e-12, 1e12);

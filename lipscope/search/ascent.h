@@ -12,6 +12,10 @@ struct AscentOptions {
   /// gain less than this share of the value.
   double tolerance = 1e-12;
   int max_evaluations = 1000;
+  /// The size ℓ_i > 0 in which each token is measured: steps go along ℓ_i² ∇_i
+  /// f. Where tokens of very different lengths matter, one size for all would
+  /// suit the shortest alone. Empty: 1 for all.
+  Vector sizes = {};
   /// Asked ahead of every evaluation; false ends the ascent. May be empty.
   std::function<bool()> keep_going = {};
 };
@@ -29,7 +33,7 @@ struct Ascent {
 /// gradients [Birgin00]: with the step α of [BarzilaiBorwein88] and Π the
 /// nearest point of the region,
 ///
-///   z ← Π(z + α ∇f),
+///   z ← Π(z + α ℓ² ∇f),
 ///
 /// α shortened until f is above the least of the last ten values by a share of
 /// what the gradient promises. f need not grow at each step; the best tokens

@@ -13,7 +13,7 @@ namespace {
 
 constexpr Index dense_unknowns = 64;  // up to here a dense decomposition
 constexpr Index f64_unknowns = 4096;  // up to here iterations in f64
-constexpr int row_held = 20;  // evaluations between two looks at all rows
+constexpr int held_for = 20;  // evaluations between two looks at everything
 
 }  // namespace
 
@@ -38,8 +38,9 @@ void Objective::restart() {
 
 Steepness Objective::operator()(const Matrix& x) {
   ++evaluated_;
-  if (norm_ == Norm::inf) return row_sum(x);
-  if (norm_ == Norm::token) return token(x);
+  if (norm_ == Norm::inf)
+    return x.size() <= most_swept_rows ? row_sum(x) : token(x, x.size());
+  if (norm_ == Norm::token) return token(x, x.rows());
   if (x.size() <= dense_unknowns) return dense(x);
   return x.size() <= f64_unknowns ? spectral(f64_, x) : spectral(f32_, x);
 }
@@ -78,7 +79,7 @@ Steepness Objective::spectral(const MultiHeadAttention<Real>& f,
 
 Steepness Objective::row_sum(const Matrix& x) {
   const auto j = f64_.linearize(x);
-  if (held_++ % row_held == 0) row_ = inf_norm(*j, {.threads = threads_}).row;
+  if (held_++ % held_for == 0) row_ = inf_norm(*j, {.threads = threads_}).row;
   const Vector u = Vector::Unit(j->rows(), row_);
   const Vector entries = j->apply_adjoint(u);
   const Vector signs =
@@ -86,13 +87,19 @@ Steepness Objective::row_sum(const Matrix& x) {
   return {entries.lpNorm<1>(), f64_.tangent_gradient(x, signs, u)};
 }
 
-Steepness Objective::token(const Matrix& x) {
+Steepness Objective::token(const Matrix& x, Index tokens) {
   const auto j = f64_.linearize(x);
-  TokenNormOptions options{
-      .tolerance = 1e-8, .max_steps = 60, .seed = seed_, .start = last_};
+  TokenNormOptions options{.tolerance = 1e-8,
+                           .max_steps = 60,
+                           .sweep = tokens_swept(norm_),
+                           .seed = seed_};
+  const bool again = x.size() <= dense_unknowns && held_ % held_for == 0;
+  ++held_;
   if (last_.size() == 0)
     options.likely = shift_direction(f64_.common_shift(*j), 1);
-  const TokenNorm norm = token_norm(*j, x.rows(), options);
+  else
+    (again ? options.likely : options.start) = last_;
+  const TokenNorm norm = token_norm(*j, tokens, options);
   last_ = norm.direction;
   return {norm.value, f64_.tangent_gradient(x, norm.direction, norm.pull)};
 }

@@ -55,9 +55,9 @@ class LocalCertificates {
   LocalCertificates& operator=(LocalCertificates&&) noexcept;
 
   /// Whether it is proved for this layer: split_paths, token_pairs,
-  /// refined_pairs and exact_norm always; covariances for dot-product attention without rotary positions and
-  /// q/k-norm, and castin24 and yudin25 there without a query bias and relative
-  /// positions.
+  /// refined_pairs and exact_norm always; covariances for dot-product attention
+  /// without rotary positions and q/k-norm, and castin24 and yudin25 there
+  /// without a query bias and relative positions.
   bool offers(Certificate which) const;
 
   /// Where it would take more than its limit at n tokens: how much, in words.

@@ -158,6 +158,48 @@ TEST(Search, IsCutByItsBudgetAndWhenToldTo) {
   EXPECT_GT(late.best.value, 0);
 }
 
+TEST(Search, GoesOnUntilTheBestWasReachedFromSeveralStarts) {
+  const SearchOptions few{.n = 4, .restarts = 2, .max_evaluations = 300};
+  const SearchResult r = search(castin_head(), {.threads = 1}, ball(2), few);
+  Index independent = 0, reached = 0, moved = 0;
+  for (const Found& f : r.all) {
+    independent += f.independent;
+    reached += f.independent && f.value >= r.best.value * (1 - 1e-3);
+    moved += f.start.starts_with("best, moved");
+    EXPECT_EQ(f.independent, !f.start.starts_with("best, moved")) << f.start;
+  }
+  EXPECT_EQ(r.independent, independent);
+  EXPECT_EQ(r.reached, reached);
+  EXPECT_GE(r.reached, 3);
+  EXPECT_GT(moved, 0);
+  // without random starts there is nothing to go on with
+  const SearchResult theory =
+      search(castin_head(), {.threads = 1}, ball(2), {.n = 4, .restarts = 0});
+  for (const Found& f : theory.all)
+    EXPECT_FALSE(f.start.starts_with("random") ||
+                 f.start.starts_with("best, moved"))
+        << f.start;
+}
+
+// in the inf-norm beyond the rows that are swept
+TEST(Search, TakesNoRowSweepOfLongSequences) {
+  AttentionWeights w;
+  w.query = w.value = Matrix::Ones(1, 1);
+  const Index n = 301;
+  const SearchResult r =
+      search(w, {.kind = Kind::l2, .threads = 1}, everywhere(),
+             {.norm = Norm::inf, .n = n, .restarts = 0, .max_evaluations = 5});
+  EXPECT_EQ(r.best.value_by, NormMethod::alternating);
+  // the largest row sum of the closed form, and no less than at the
+  // construction
+  const Matrix J = dense_jacobian(w, {.kind = Kind::l2}, r.best.x);
+  const double exact = J.cwiseAbs().rowwise().sum().maxCoeff();
+  EXPECT_LE(r.best.value, exact * (1 + 1e-12));
+  EXPECT_GE(r.best.value, exact * (1 - 1e-9));
+  const double p = 3.46195;  // p e^{p+1} = 300
+  EXPECT_GE(r.best.value, 4 * p - 1 + 2 / (p + 1) - 1e-4);
+}
+
 // the constant of the linear map x ↦ xV over any set is ‖V‖; the weights of a
 // single token are 1
 TEST(Search, OfOneTokenIsTheNormOfTheValueMap) {
