@@ -13,8 +13,8 @@
 #include "lipscope/audit/certificates.h"
 #include "lipscope/audit/inputs.h"
 #include "lipscope/audit/maps.h"
+#include "lipscope/audit/measure_questions.h"
 #include "lipscope/audit/measured_growth.h"
-#include "lipscope/audit/new_record.h"
 #include "lipscope/audit/subject.h"
 #include "lipscope/audit/time_left.h"
 #include "lipscope/audit/token_memory.h"
@@ -23,21 +23,10 @@
 #include "lipscope/core/parallel.h"
 #include "lipscope/io/npy.h"
 #include "lipscope/record/evidence.h"
-#include "lipscope/record/fingerprint.h"
 #include "lipscope/spectral/shift_direction.h"
 
 namespace lipscope::audit {
 namespace {
-
-// what is asked of every input
-Record record_of(const MeasureRequest& o, const Subject& subject,
-                 const Selection& s) {
-  Record r = new_record("measure", subject, s, o.source.seed);
-  r.scope = Scope::input;
-  if (o.tokens) r.parameters["tokens"] = true;
-  if (o.certificate != "auto") r.parameters["certificate"] = o.certificate;
-  return r;
-}
 
 // enough jobs to keep all threads busy to the end
 constexpr std::size_t jobs_together = 24;
@@ -57,8 +46,7 @@ class MeasureWorker::Measuring final {
         certificates_(subject_, selection_, maps_, o_.certificate,
                       o_.solver.threads),
         watch_(watch),
-        common_(record_of(o_, subject_, selection_)),
-        numbers_(first_numbers()) {
+        questions_(o_, subject_, selection_, inputs_) {
     if (total() > 1 && saves())
       throw InputError(
           fmt::format("--save-direction and --save-input take one "
@@ -75,19 +63,7 @@ class MeasureWorker::Measuring final {
   }
 
   Plan plan(const std::vector<std::string>& arguments) const {
-    Plan plan("measure", arguments);
-    MeasuredGrowth growth;
-    for_each_block([&](const Group& group, std::size_t layer) {
-      for (const std::optional<Index>& head : selection_.heads)
-        for (Index i = 0; i < group.count; ++i) {
-          const Record r =
-              question(group, layer, {selection_.layers[layer], head}, i);
-          plan.add(r);
-          growth.expect({r.layer, r.head}, r.n, to_json(r));
-        }
-    });
-    growth.plan(fitted(), selection_, plan);
-    return plan;
+    return questions_.plan(arguments);
   }
 
   bool keeps_layers() const { return subject_.keeps_layers; }
@@ -104,7 +80,7 @@ class MeasureWorker::Measuring final {
     input_seconds_ = 0.0;
     progress_.emplace(watch_, records_->count_of(total()));
     progress_->note(inputs_.note());
-    groups_ = groups_of_share();
+    groups_ = questions_.groups_of_share(*records_);
     announce();
     noted_ = elapsed();
     if (subject_.keeps_layers)
@@ -112,96 +88,14 @@ class MeasureWorker::Measuring final {
     else
       run_by_layer();
     // a fit is over all points: who merges the shares makes it
-    if (!records_->shares()) growth_.write(fitted(), selection_, *records_);
+    if (!records_->shares())
+      growth_.write(questions_.fitted(), selection_, *records_);
     return {.converged = all_done_ && records_->all_converged(),
             .input_seconds = input_seconds_};
   }
 
  private:
   Index total() const { return measurements(inputs_, selection_); }
-
-  // ---- which questions are whose
-
-  // every group at every selected layer, in the order of an undisturbed run
-  template <class Do>
-  void for_each_block(const Do& act) const {
-    if (subject_.keeps_layers) {
-      for (const Group& group : inputs_.groups())
-        for (std::size_t l = 0; l < selection_.layers.size(); ++l)
-          act(group, l);
-      return;
-    }
-    for (const std::vector<Group>& portion : inputs_.portions(inputs_.groups()))
-      for (const std::size_t l : ascending_layers(selection_))
-        for (const Group& group : portion) act(group, l);
-  }
-
-  // the number of the first question of each group at each layer
-  std::vector<std::vector<Index>> first_numbers() const {
-    std::vector<std::vector<Index>> first(
-        inputs_.groups().size(), std::vector<Index>(selection_.layers.size()));
-    Index next = 0;
-    for_each_block([&](const Group& group, std::size_t layer) {
-      first[group.number][layer] = next;
-      next += static_cast<Index>(selection_.heads.size()) * group.count;
-    });
-    return first;
-  }
-
-  // of sequence i of the group, or of a part of one
-  Index number_of(const Group& group, std::size_t layer, std::size_t head,
-                  Index i) const {
-    const Group& whole = inputs_.groups()[group.number];
-    return numbers_[group.number][layer] +
-           static_cast<Index>(head) * whole.count + group.first - whole.first +
-           i;
-  }
-
-  bool any_taken(const Group& group, Index i) const {
-    for (std::size_t l = 0; l < selection_.layers.size(); ++l)
-      for (std::size_t h = 0; h < selection_.heads.size(); ++h)
-        if (records_->takes(number_of(group, l, h, i))) return true;
-    return false;
-  }
-
-  // The groups, or of a share the parts of them whose sequences it asks about:
-  // others need not go through the model. What goes beside a sequence does not
-  // change its numbers.
-  std::vector<Group> groups_of_share() const {
-    if (!records_->shares()) return inputs_.groups();
-    std::vector<Group> parts;
-    for (const Group& group : inputs_.groups())
-      for (Index i = 0; i < group.count;) {
-        const Index begin = i;
-        while (i < group.count && any_taken(group, i)) ++i;
-        if (i > begin)
-          parts.push_back(group.part(begin, i - begin));
-        else
-          ++i;
-      }
-    return parts;
-  }
-
-  Record question(const Group& group, std::size_t layer, const Part& part,
-                  Index i) const {
-    Record r = inputs_.with_tokens(common_, group, i, layer);
-    r.layer = part.layer;
-    r.head = part.head;
-    set_mask(selection_, r);
-    if (selection_.norm == Norm::two) set_solver(o_.solver, r);
-    // they are among the details
-    if (o_.tokens && inputs_.has_words())
-      r.parameters["words_sha256"] = fingerprint(inputs_.words(group, i));
-    return r;
-  }
-
-  // what the fits of growth have in common
-  Record fitted() const {
-    Record of = common_;
-    of.dtype = inputs_.dtype();
-    if (selection_.norm == Norm::two) set_solver(o_.solver, of);
-    return of;
-  }
 
   double elapsed() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() -
@@ -394,9 +288,9 @@ class MeasureWorker::Measuring final {
     const Part part{selection_.layers[layer], selection_.heads[head]};
     Job job{.part = part, .layer = layer, .group = group};
     for (Index i = 0; i < group.count; ++i) {
-      const Index number = number_of(group, layer, head, i);
+      const Index number = questions_.number_of(group, layer, head, i);
       const bool taken = records_->takes(number);
-      Record r = taken ? question(group, layer, part, i) : Record();
+      Record r = taken ? questions_.question(group, layer, part, i) : Record();
       if (taken) records_->check(number, r);
       job.taken.push_back(taken);
       job.known.push_back(taken && records_->find(r) != nullptr);
@@ -609,8 +503,7 @@ class MeasureWorker::Measuring final {
   Maps maps_;
   Certificates certificates_;
   Watch watch_;
-  Record common_;                            // what is asked of every input
-  std::vector<std::vector<Index>> numbers_;  // by group and layer
+  MeasureQuestions questions_;
 
   // of one run
   Records* records_ = nullptr;

@@ -196,15 +196,15 @@ Run bound_command(CLI::App& app) {
 PlannedQuestions bound_questions(CLI::App& app) {
   const auto options = std::make_shared<BoundArguments>();
   declare_bound(app, *options);
-  return {.plan =
-              [options](const std::vector<std::string>& arguments,
-                        const audit::Watch& watch) {
-                return audit::plan(options->request, arguments, watch);
-              },
-          .files = [options] { return files_of(options->request.source, {}); },
-          .output = [options]() -> const OutputOptions& {
-            return options->output;
-          }};
+  return questions_of(
+      options,
+      [](const audit::BoundRequest& request, const auto& words,
+         const audit::Watch& watch) {
+        return audit::plan(request, words, watch);
+      },
+      [](const audit::BoundRequest& request) {
+        return files_of(request.source, {});
+      });
 }
 
 }  // namespace lipscope::cli

@@ -331,15 +331,13 @@ Run certify_command(CLI::App& app) {
 PlannedQuestions certify_questions(CLI::App& app) {
   const auto options = std::make_shared<CertifyArguments>();
   declare_certify(app, *options);
-  return {.plan =
-              [options](const std::vector<std::string>& arguments,
-                        const audit::Watch& watch) {
-                return audit::plan(options->request, arguments, watch);
-              },
-          .files = [options] { return read_by(options->request); },
-          .output = [options]() -> const OutputOptions& {
-            return options->output;
-          }};
+  return questions_of(
+      options,
+      [](const audit::CertifyRequest& request, const auto& words,
+         const audit::Watch& watch) {
+        return audit::plan(request, words, watch);
+      },
+      read_by);
 }
 
 }  // namespace lipscope::cli

@@ -254,16 +254,15 @@ Run measure_command(CLI::App& app) {
 PlannedQuestions measure_questions(CLI::App& app) {
   const auto options = std::make_shared<MeasureArguments>();
   declare_measure(app, *options);
-  return {.plan =
-              [options](const std::vector<std::string>& arguments,
-                        const audit::Watch& watch) {
-                return audit::MeasureWorker(options->request, watch)
-                    .plan(arguments);
-              },
-          .files = [options] { return files_of(options->request.source, {}); },
-          .output = [options]() -> const OutputOptions& {
-            return options->output;
-          }};
+  return questions_of(
+      options,
+      [](const audit::MeasureRequest& request, const auto& words,
+         const audit::Watch& watch) {
+        return audit::MeasureWorker(request, watch).plan(words);
+      },
+      [](const audit::MeasureRequest& request) {
+        return files_of(request.source, {});
+      });
 }
 
 }  // namespace lipscope::cli

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,21 @@ struct PlannedQuestions {
   std::function<OutputFiles()> files;  ///< that the command reads
   std::function<const OutputOptions&()> output;
 };
+
+/// Of a command whose arguments have `request` and `output`: the plan that is
+/// made of the request, and the files that it reads.
+template <class Arguments, class PlanOf, class FilesOf>
+PlannedQuestions questions_of(const std::shared_ptr<Arguments>& arguments,
+                              const PlanOf& plan, const FilesOf& files) {
+  return {
+      .plan =
+          [=](const std::vector<std::string>& words,
+              const audit::Watch& watch) {
+            return plan(arguments->request, words, watch);
+          },
+      .files = [=] { return files(arguments->request); },
+      .output = [=]() -> const OutputOptions& { return arguments->output; }};
+}
 
 /// Each declares the options of its command on `app`.
 PlannedQuestions measure_questions(CLI::App& app);

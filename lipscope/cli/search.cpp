@@ -223,15 +223,15 @@ Run search_command(CLI::App& app) {
 PlannedQuestions search_questions(CLI::App& app) {
   const auto options = std::make_shared<SearchArguments>();
   declare_search(app, *options);
-  return {.plan =
-              [options](const std::vector<std::string>& arguments,
-                        const audit::Watch& watch) {
-                return audit::plan(options->request, arguments, watch);
-              },
-          .files = [options] { return files_of(options->request.source, {}); },
-          .output = [options]() -> const OutputOptions& {
-            return options->output;
-          }};
+  return questions_of(
+      options,
+      [](const audit::SearchRequest& request, const auto& words,
+         const audit::Watch& watch) {
+        return audit::plan(request, words, watch);
+      },
+      [](const audit::SearchRequest& request) {
+        return files_of(request.source, {});
+      });
 }
 
 }  // namespace lipscope::cli
