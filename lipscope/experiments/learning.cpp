@@ -12,6 +12,12 @@
 
 namespace lipscope {
 
+std::string TrainingPlan::series() const {
+  const std::string mixer = name_of(model.mixer);
+  if (model.division == Division::layer) return mixer;
+  return fmt::format("{} by {}", mixer, name_of(model.division));
+}
+
 std::optional<double> TrainingResult::valid_nll(Index step) const {
   for (const Evaluation& e : seen)
     if (e.step == step) return e.valid_nll;
@@ -37,9 +43,8 @@ TrainingResult train_model(
     } catch (const RunError&) {  // not finite: the answer to the question
       return end(state.step + 1);
     }
-    tell(fmt::format("{}, {} layers, step {}/{}, loss {:.3f}",
-                     name_of(plan.model.mixer), plan.model.layers, state.step,
-                     plan.steps, report.nll));
+    tell(fmt::format("{}, {} layers, step {}/{}, loss {:.3f}", plan.series(),
+                     plan.model.layers, state.step, plan.steps, report.nll));
     const auto layer_norm = [&](Index layer) {
       return layer_gradient_norm(trainer.model().layout(), trainer.gradients(),
                                  layer);
@@ -133,6 +138,7 @@ Record TrainedModels::question(std::size_t of, Quantity quantity,
                   {"steps", static_cast<double>(plans_[of].steps)},
                   {"learning_rate", training.schedule.rate},
                   {"seeds", static_cast<double>(seeds_)}};
+  if (model.quiet_gain) r.parameters["quiet_gain"] = *model.quiet_gain;
   r.quantity = quantity;
   r.value_of = value_of;
   return r;
@@ -142,8 +148,7 @@ void TrainedModels::ask(
     std::size_t of, double x, const Record& question,
     const std::function<void(Record& record, const SeededResults& results)>&
         answer) {
-  const std::string series = name_of(plans_[of].model.mixer);
-  notebook_.ask({series, x}, question, [&](Record& r) {
+  notebook_.ask({plans_[of].series(), x}, question, [&](Record& r) {
     const SeededResults& found = results(of);
     for (const TrainingResult& one : found)
       if (one.diverged) {

@@ -20,6 +20,9 @@ struct TrainingPlan {
   TrainingOptions training;
   Index steps = 0;
   Index eval_every = 0;  ///< steps; the last is always evaluated
+
+  /// The name of its curve: the mixer, and how it is divided if not by layer.
+  std::string series() const;
 };
 
 /// A plan, the depths at which it is carried out, how many seeds each model is
@@ -95,7 +98,7 @@ class TrainedModels {
   Record question(std::size_t of, Quantity quantity,
                   const std::string& value_of, Scope scope) const;
 
-  /// At x on the curve of the model's mixer. `answer` is called unless a seed
+  /// At x on the curve of the model. `answer` is called unless a seed
   /// diverged: the record then has the step among its details, no value, and
   /// is not converged.
   void ask(std::size_t of, double x, const Record& question,

@@ -189,9 +189,9 @@ TEST(ReproduceCommand, LearningGoesOnWhereItWasCut) {
   ASSERT_EQ(whole.code, 0) << whole.err;
   const std::string written = test::contents(out);
   const auto lines = test::json_lines(written);
-  // six figures; of five models two evaluations, loss and share, of three
+  // six figures; of six models two evaluations, loss and share, of three
   // n-grams loss and share, at four depths
-  ASSERT_EQ(lines.size(), 6u + 4u * (5u * (2u + 2u) + 3u * 2u));
+  ASSERT_EQ(lines.size(), 6u + 4u * (6u * (2u + 2u) + 3u * 2u));
   for (const json& r : lines) {
     EXPECT_TRUE(r["lower"].is_null());
     EXPECT_NE(r["command_line"].get<std::string>().find(run),
@@ -218,8 +218,13 @@ TEST(ReproduceCommand, LearningGoesOnWhereItWasCut) {
   ASSERT_EQ(resumed.size(), lines.size());
   for (std::size_t i = 0; i < lines.size(); ++i)
     EXPECT_EQ(test::without_times(resumed[i]), test::without_times(lines[i]));
-  // layers over five models, four lines
+  // layers over six models, four lines
   EXPECT_NE(whole.out.find("contractive-l2"), std::string::npos) << whole.out;
+  const json divided =
+      at(lines, "contractive-l2 by coordinate", 4, "kim-charlm");
+  EXPECT_EQ(divided["parameters"]["quiet_gain"], 8.0);
+  EXPECT_NE(divided["value"],
+            at(lines, "contractive-l2", 4, "kim-charlm")["value"]);
   // a mean of three seeds with its range
   EXPECT_GT(last["details"]["most"], last["details"]["least"]);
   EXPECT_NE(whole.out.find(" to "), std::string::npos) << whole.out;
