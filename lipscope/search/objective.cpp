@@ -1,5 +1,6 @@
 #include "lipscope/search/objective.h"
 
+#include "lipscope/attention/settled_scores.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/spectral/dense.h"
@@ -38,6 +39,14 @@ void Objective::restart() {
 
 Steepness Objective::operator()(const Matrix& x) {
   ++evaluated_;
+  try {
+    return steepness(x);
+  } catch (const TokensTooLarge&) {  // nothing is known there
+    return {0.0, Matrix::Zero(x.rows(), x.cols())};
+  }
+}
+
+Steepness Objective::steepness(const Matrix& x) {
   if (norm_ == Norm::inf)
     return x.size() <= most_swept_rows ? row_sum(x) : token(x, x.size());
   if (norm_ == Norm::token) return token(x, x.rows());

@@ -41,12 +41,14 @@ class Objective final {
   Objective(const AttentionWeights& weights, const AttentionOptions& options,
             Norm norm, std::uint64_t seed);
 
+  /// 0 where the tokens are too large for f64 (attention/settled_scores.h).
   Steepness operator()(const Matrix& x);
 
   /// Forgets the directions of the last input.
   void restart();
 
  private:
+  Steepness steepness(const Matrix& x);
   template <class Real>
   Steepness spectral(const MultiHeadAttention<Real>& f, const Matrix& x);
   Steepness dense(const Matrix& x);

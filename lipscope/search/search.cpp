@@ -7,6 +7,7 @@
 
 #include "lipscope/attention/common_mode.h"
 #include "lipscope/attention/kinds.h"
+#include "lipscope/attention/settled_scores.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/spectral/estimate.h"
@@ -289,8 +290,20 @@ class Search final {
     return lengths.cwiseMax(longest > 0.0 ? 1e-6 * longest : 1.0);
   }
 
-  // the norm at x from below, in f64, with its witness
+  // the norm at x from below, in f64, with its witness; 0 where f64 is not
+  // enough
   Found measured_in_f64(const Matrix& x) const {
+    try {
+      return measured(x);
+    } catch (const TokensTooLarge&) {
+      Found nothing;
+      nothing.x = x;
+      nothing.direction = Vector::Unit(x.size(), 0);
+      return nothing;
+    }
+  }
+
+  Found measured(const Matrix& x) const {
     Found found;
     found.x = x;
     if (o_.norm == Norm::two) {

@@ -77,6 +77,22 @@ TEST(Search, RefusesAllInputsForL2WithPadding) {
                std::invalid_argument);
 }
 
+// Over all inputs an ascent may follow noise, to tokens whose distances f64
+// does not hold: nothing that is found there counts.
+TEST(Search, OverAllInputsStaysWhereScoresAreKnown) {
+  for (const double scale : {0.5, 1.0, 2.0}) {
+    AttentionWeights w;
+    w.query = w.value = scale * Matrix::Ones(1, 1);
+    const AttentionOptions o{.kind = Kind::l2, .threads = 1};
+    const SearchResult r = search(
+        w, o, everywhere(), {.n = 6, .restarts = 16, .max_evaluations = 200});
+    const Bound above =
+        *best_bound(bounds(w, {.kind = Kind::l2, .n = 6}), Norm::two);
+    EXPECT_LE(r.best.value, above.value) << scale;
+    for (const Found& f : r.all) EXPECT_LE(f.value, above.value) << f.start;
+  }
+}
+
 TEST(Search, SaysWhatItFoundAndHow) {
   const AttentionOptions o{.threads = 1};
   const AttentionWeights w = castin_head();
