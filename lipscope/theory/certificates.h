@@ -37,13 +37,13 @@ std::string name_of(Certificate which);
 /// Several heads: castin24, yudin25 and covariances are made for each head and
 /// added up as in bounds.h. The others bound the whole layer.
 ///
-/// split_paths is as cheap as measuring for dot-product and sigmoid attention;
-/// where the keys of a token have a slope of their own (rotary positions,
-/// q/k-norm, L2, cosine) it makes a product [n×H·k]·[H·k×H·k] for every token.
-/// token_pairs costs n² norms of matrices [d×e] (seconds at n = 32, d = 384),
-/// and for one dot-product head about as much as measuring. refined_pairs
-/// makes some of those norms (seconds for a layer), and exact_norm is made
-/// within the limits of exact_norm.h.
+/// split_paths takes one to four times as long as measuring for dot-product and
+/// sigmoid attention; where the keys of a token have a slope of their own
+/// (rotary positions, q/k-norm, L2, cosine) it makes a product
+/// [n×H·k]·[H·k×H·k] for every token. token_pairs costs n² norms of matrices
+/// [d×e] (seconds at n = 32, d = 384), and for one dot-product head about as
+/// much as measuring. refined_pairs makes some of those norms (seconds for a
+/// layer), and exact_norm is made within the limits of exact_norm.h.
 class LocalCertificates {
  public:
   /// The options as for the map that is measured: mask, heads, projection,

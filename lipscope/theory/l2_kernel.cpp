@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <vector>
 
 #include "lipscope/core/errors.h"
 #include "lipscope/core/rounding.h"
@@ -20,6 +22,44 @@ double weighted_column_sum(double total, double m) {
       m * (mean < 0.2178 ? mean * std::log(1.0 / mean - 1.0) : 0.2784647));
 }
 
+// Of the rows of P: s(z), from above, for all z from `z` to the next entry.
+struct RowSpread {
+  double z = 1.0, root_z = 1.0, spread = 0.0;
+};
+
+// For z = 1 + x up to n = m + 1, in steps of a share of z: m t ln(1/t) does not
+// fall with z, so that it counts at the end of a step and 1/z at its beginning.
+std::vector<RowSpread> row_spreads(double m) {
+  std::vector<RowSpread> rows;
+  for (double x = 0.0; x <= m;) {
+    const double z = 1.0 + x, next = x + 0x1p-10 * z;
+    const double t = std::min(next / m, std::exp(-1.0));
+    rows.push_back({.z = z,
+                    .root_z = std::sqrt(z),
+                    .spread = well_above(m * t * std::log(1.0 / t) / z)});
+    x = next;
+  }
+  return rows;
+}
+
+// what the mask makes of a column
+struct Seen {
+  double p;       // of the most tokens that one sees
+  double others;  // as many, without itself
+  double tokens;  // that see one
+  double twice;   // c
+};
+
+Seen seen_under(const Mask& mask, Index n) {
+  require(mask.padding_before == 0 && mask.padding_after == 0,
+          "l2_kernel: nothing is proved for the mask \"{}\"", name_of(mask));
+  const Index most = most_visible(mask, n);
+  return {.p = kim21_phi_inverse(most),
+          .others = static_cast<double>(most) - 1.0,
+          .tokens = static_cast<double>(most_seeing(mask, n)),
+          .twice = mask == Mask::none ? 1.0 : 2.0};
+}
+
 }  // namespace
 
 const Statement l2_kernel_statement{
@@ -30,20 +70,41 @@ const Statement l2_kernel_statement{
         "lipscope: column sums of a normalised Gaussian kernel, proof in "
         "theory/l2_kernel.h"};
 
-Magnitude l2_kernel(Index n, const Mask& given) {
-  const Mask mask = at_length(given, n);
-  require(mask.padding_before == 0 && mask.padding_after == 0,
-          "l2_kernel: nothing is proved for the mask \"{}\"", name_of(mask));
-  const double p = kim21_phi_inverse(most_visible(mask, n));
-  const double tokens = static_cast<double>(most_seeing(mask, n));
-  const double others = tokens - 1.0;
-  const double twice = mask == Mask::none ? 1.0 : 2.0;
-  const double column =
-      well_above(std::min(std::sqrt(twice * tokens), (tokens + 1.0) / 2.0));
+Magnitude l2_kernel_by_columns(Index n, const Mask& given) {
+  const Seen seen = seen_under(at_length(given, n), n);
+  const double others = seen.tokens - 1.0;
+  const double column = well_above(
+      std::min(std::sqrt(seen.twice * seen.tokens), (seen.tokens + 1.0) / 2.0));
   const double weighted =
-      weighted_column_sum(well_above(std::sqrt(twice * others)), others);
-  return Magnitude(p) * 2.0 + root(column) +
-         Magnitude(2.0) * root(Magnitude(p) * weighted);
+      weighted_column_sum(well_above(std::sqrt(seen.twice * others)), others);
+  return root(column) + Magnitude(2.0) * root(Magnitude(seen.p) * weighted);
+}
+
+Magnitude l2_kernel_by_features(Index n, const Mask& given) {
+  const Mask mask = at_length(given, n);
+  const Seen seen = seen_under(mask, n);
+  if (seen.others == 0.0) return 1.0;
+  const std::vector<RowSpread> rows = row_spreads(seen.others);
+  double least = std::numeric_limits<double>::infinity();
+  for (double tau = 0.5; tau < 8.0; tau *= 1.05) {
+    double over_root = 0.0, over_z = 0.0, alone = 0.0;
+    for (const RowSpread& row : rows) {
+      const double weight = 1.0 + 4.0 * row.spread / tau;
+      over_root = std::max(over_root, weight / row.root_z);
+      over_z = std::max(over_z, weight / row.z);
+      alone = std::max(alone, weight);
+    }
+    if (mask.hides_later) over_root = std::sqrt(over_z * alone);
+    least = std::min(least, std::sqrt(1.0 + tau * tau / 2.0) * over_root);
+  }
+  return root(well_above(least * std::sqrt(seen.twice * seen.tokens)));
+}
+
+Magnitude l2_kernel(Index n, const Mask& mask) {
+  const Magnitude columns = l2_kernel_by_columns(n, mask),
+                  features = l2_kernel_by_features(n, mask);
+  const double p = kim21_phi_inverse(most_visible(at_length(mask, n), n));
+  return Magnitude(p) * 2.0 + std::min(columns, features);
 }
 
 L2PathNorms l2_path_norms(const std::vector<HeadWeights>& heads) {

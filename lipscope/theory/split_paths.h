@@ -41,7 +41,8 @@ struct SplitWeights {
   std::vector<double> head_query, head_output;
   /// ‖W_V^hᵀW_V^g‖, and if projected ‖W_O^hW_O^gᵀ‖, from above, [H×H]
   Matrix value_between_heads, output_between_heads;
-  Matrix output_factor;  ///< if projected: FFᵀ ⪰ W_OW_Oᵀ, lower triangular
+  /// If projected: FFᵀ ⪰ W_OW_Oᵀ and ⪰ W_VᵀW_V, lower triangular.
+  Matrix output_factor, value_factor;
 };
 
 SplitWeights split_weights(const LayerParts& layer);
@@ -58,22 +59,30 @@ SplitWeights split_weights(const LayerParts& layer);
 ///   [ Σ c_hV_h      Σ r_hᵀ⊗V_h ]          its norm is at most that of the
 ///   [ Σ s_h⊗V_h     Σ E_h⊗V_h  ] ,        2×2 matrix of the norms.
 ///
-/// The first is computed, as ‖W_V C F‖, C = diag(c_h), FFᵀ ⪰ W_OW_Oᵀ. For the
-/// others, with any diagonal S > 0 constant on heads, Σ R_h⊗V_h is W_V S, then
-/// S⁻¹(…)S⁻¹, then S W_O, so that
+/// With ϱ_hg = r_h·r_g, ς_hg = s_h·s_g, and ∘ multiplying the part of heads h
+/// and g by its entry hg, the first three are
 ///
-///   ‖Σ E_h⊗V_h‖² ≤ λ(S W_VᵀW_V S) λ(S W_OW_Oᵀ S),  S² = ‖E_h‖
-///   ‖Σ r_hᵀ⊗V_h‖² ≤ λ(S⁻¹(ϱ∘W_VᵀW_V)S⁻¹) λ(S W_OW_Oᵀ S), ϱ_hg = r_h·r_g
+///   ‖Σ c_hV_h‖² = λ(W_Oᵀ(ccᵀ∘W_VᵀW_V)W_O),  ‖Σ r_hᵀ⊗V_h‖² =
+///   λ(W_Oᵀ(ϱ∘W_VᵀW_V)W_O),  ‖Σ s_h⊗V_h‖² = λ(W_V(ς∘W_OW_Oᵀ)W_Vᵀ)
 ///
-/// and the mirror image for s; ∘ multiplies the part of heads h and g by its
-/// entry hg. S² = |r_h| for the second. A matrix cut into parts is no larger
-/// than the matrix of their norms: all these λ are taken of H×H matrices ≥ 0,
-/// made of |ϱ| and the norms of the two Gram matrices between heads. Each part
-/// is also at most ‖W_V‖‖W_O‖ times the largest of the |r_h|, the |s_h| or the
-/// ‖E_h‖: W_V, then the R_h side by side, then W_O. The smaller counts.
+/// (heads side by side, where W_O is the identity, have ‖s_h‖‖s_g‖ for ς and
+/// W_VᵀW_V in the last). For the fourth, with any diagonal S > 0 constant on
+/// heads, Σ E_h⊗V_h is W_V S, then S⁻¹(…)S⁻¹, then S W_O, so that
 ///
-/// Below 24 tokens, where measuring is quicker than even the first, it is
-/// ‖W_V‖‖W_O‖ max_h‖P^h‖ after all.
+///   ‖Σ E_h⊗V_h‖² ≤ λ(S W_VᵀW_V S) λ(S W_OW_Oᵀ S),  S² = ‖E_h‖.
+///
+/// These take some 10(H·w)³ operations. Where that is more than five times a
+/// measurement (few tokens of wide layers) three of the four are taken from
+/// norms between heads instead: by the same S, which is |r_h|^{1/2} for
+///
+///   ‖Σ r_hᵀ⊗V_h‖² ≤ λ(S⁻¹(ϱ∘W_VᵀW_V)S⁻¹) λ(S W_OW_Oᵀ S)
+///
+/// and the mirror image. A matrix cut into parts is no larger than the matrix
+/// of their norms: these λ are taken of H×H matrices ≥ 0, made of |ϱ| and the
+/// norms of the two Gram matrices between heads. Each part is also at most
+/// ‖W_V‖‖W_O‖ times the largest of the |r_h|, the |s_h| or the ‖E_h‖: W_V, then
+/// the R_h side by side, then W_O. And below 24 tokens of such layers it is
+/// ‖W_V‖‖W_O‖ max_h‖P^h‖ after all, which is never exceeded.
 ///
 /// Values with slopes S_j of their own (cosine): with σ_j^h ≥ ‖S_j^{V,h}‖ the
 /// path is W_V, then contractions S_j^{V,h}/σ_j^h of each token and head, then
@@ -89,7 +98,7 @@ double value_path_above(const LayerParts& layer, const SplitWeights& split,
 /// A part of the key path is Σ_h w_ij^hᵀ P'^h_ij (v_j^h − c_i^h)W_O^h, of rank
 /// at most H, and its norm² is λ(FᵀDGDF) with FFᵀ = Γ_ij, Γ_ij the H×H Gram
 /// matrix of the w_ij^h, G that of the (v_j^h − c_i^h)W_O^h and D =
-/// diag(P'^h_ij). For S ⪰ 0, λ(S) ≤ ‖S²‖_F^{1/2}. Where slopes are identities
+/// diag(P'^h_ij). For S ⪰ 0, λ(S) ≤ ‖S⁴‖_F^{1/4}. Where slopes are identities
 /// Γ is the same for all j; otherwise it is made for every pair, of the rows
 /// q_iS_j^{K}ᵀ and the Gram matrix of W_K. (q/k-norm over heads: rows y of one
 /// head become y − (y·û)û ahead of W_K, see token_slopes.h.)
@@ -98,11 +107,12 @@ Matrix key_path_norms_above(const LayerParts& layer, const SplitWeights& split,
 
 /// The norms of the parts of the query path, one for each token, from above.
 ///
-/// Each S_i^{Q,h}C_i^h is cut into QᵀB with a few rows in Q and B, and a rest;
-/// the former is the same problem as for keys in rank·H dimensions, the rest is
-/// at most min(Σ_h‖W_Q^h‖‖rest_h‖‖W_O^h‖, ‖W_Q‖ max_h‖rest_h‖ ‖W_O‖). With
-/// q/k-norm over heads y ↦ y − (y·û)û, a contraction, stands between W_Q and
-/// these: rows of Q become y − (y·û)û, and ‖W_Q‖ is in place of the ‖W_Q^h‖.
+/// Each S_i^{Q,h}C_i^h is cut into QᵀB with eight rows or four in Q and B, and
+/// a rest; the former is the same problem as for keys in rank·H dimensions, the
+/// rest is at most min(Σ_h‖W_Q^h‖‖rest_h‖‖W_O^h‖, ‖W_Q‖ max_h‖rest_h‖ ‖W_O‖).
+/// With q/k-norm over heads y ↦ y − (y·û)û, a contraction, stands between W_Q
+/// and these: rows of Q become y − (y·û)û, and ‖W_Q‖ is in place of the
+/// ‖W_Q^h‖.
 Vector query_path_norms_above(const LayerParts& layer,
                               const SplitWeights& split, const LayerAt& at);
 

@@ -18,9 +18,11 @@ namespace {
 // an H×H matrix for each of eight columns j
 using Lanes = std::vector<Lane, Eigen::aligned_allocator<Lane>>;
 
-// ‖S²‖_F² and ‖M‖_F² for S = FᵀMF, F lower triangular, of eight M at once
+// For S = FᵀMF, F lower triangular, of eight M at once: λ(S) from above, and
+// ‖M‖_F². With T = S²/‖S²‖_F, which is far from underflow, λ(S)² = ‖S²‖_F λ(T)
+// and λ(T) ≤ ‖T²‖_F^{1/2}.
 struct Powers {
-  Lane fourth, size2;
+  Lane most, size2;
 };
 
 class PowersOf {
@@ -46,16 +48,28 @@ class PowersOf {
         for (Index c = a + 1; c < H_; ++c) sum += f(c, a) * half_[c * H_ + b];
         s_[a * H_ + b] = s_[b * H_ + a] = sum;
       }
-    for (Index a = 0; a < H_; ++a)
-      for (Index b = 0; b <= a; ++b) {
-        Lane sum = s_[a * H_] * s_[b * H_];
-        for (Index c = 1; c < H_; ++c) sum += s_[a * H_ + c] * s_[b * H_ + c];
-        out.fourth += (a == b ? 1.0 : 2.0) * sum.square();
-      }
+    const Lane size = squared(s_, half_).sqrt();  // ‖S²‖_F
+    const Lane inverse = (size > 0.0).select(size.inverse(), 0.0);
+    for (Lane& entry : half_) entry *= inverse;
+    const Lane most = (size * squared(half_, s_).sqrt().sqrt()).sqrt();
+    out.most = (size < INFINITY).select(most, INFINITY);
     return out;
   }
 
  private:
+  // to = mᵀm for a symmetric m; ‖to‖_F²
+  Lane squared(const Lanes& m, Lanes& to) const {
+    Lane size2 = Lane::Zero();
+    for (Index a = 0; a < H_; ++a)
+      for (Index b = 0; b <= a; ++b) {
+        Lane sum = m[a * H_] * m[b * H_];
+        for (Index c = 1; c < H_; ++c) sum += m[a * H_ + c] * m[b * H_ + c];
+        to[a * H_ + b] = to[b * H_ + a] = sum;
+        size2 += (a == b ? 1.0 : 2.0) * sum.square();
+      }
+    return size2;
+  }
+
   Index H_;
   Lanes half_, s_;
 };
@@ -242,7 +256,7 @@ class KeyRows {
     // ‖S²‖_F² is a sum of H² squares, of which those below 2⁻¹⁰²² may vanish:
     // (H² 2⁻¹⁰²²)^{1/8}
     constexpr double vanished = 1e-37;
-    return (powers.fourth.sqrt().sqrt() * (1 + 1e-12) +
+    return (powers.most * (1 + 1e-12) +
             factor2 * (8 * unit_roundoff * terms * powers.size2.sqrt() +
                        (largest * sizes).square() * cancelled))
                .sqrt() +

@@ -18,7 +18,18 @@
 namespace lipscope {
 namespace {
 
-constexpr Index rank = 4;
+constexpr Index most_rank = 8;
+
+// How many rows of C_i^h are kept. Eight, where the eigenvalue that they make,
+// some 6(8H)³ operations for a token, takes no longer than to measure: some
+// 200 d·H·w for a token, of half as many bits.
+Index kept_rank(const LayerParts& l) {
+  const double wide = static_cast<double>(most_rank * l.heads);
+  const double measured =
+      96.0 * static_cast<double>(l.value.rows() * l.heads * l.w);
+  const Index rank = 6 * wide * wide * wide <= measured ? most_rank : 4;
+  return std::min(rank, l.k);
+}
 
 // rows to orthonormal ones, as good as one pass makes them; 0 where one hardly
 // differs from those before
@@ -39,13 +50,13 @@ void orthonormalise(Matrix& rows) {
 // spans C(TC)ᵀ for random T, a step of subspace iteration.
 class Cut {
  public:
-  Cut(Index k, Index w) : q(rank, k), b(rank, in_lanes(w)) {}
+  Cut(Index rank, Index k, Index w) : q(rank, k), b(rank, in_lanes(w)) {}
 
   Matrix q, b;
 
   // `rows` begins C [k×w in lanes], followed by TC; ‖rest‖_F from above
   double operator()(const double* rows) {
-    const Index k = q.cols(), lanes = b.cols();
+    const Index k = q.cols(), lanes = b.cols(), rank = q.rows();
     const double* mixed = rows + k * lanes;
     for (Index a = 0; a < k; ++a)
       for (Index s = 0; s < rank; ++s) {
@@ -61,7 +72,7 @@ class Cut {
 
     Lane size2 = Lane::Zero(), rest2 = Lane::Zero();
     for (Index x = 0; x < lanes; x += lane_width) {
-      std::array<Lane, rank> sums;
+      std::array<Lane, most_rank> sums;
       sums.fill(Lane::Zero());
       for (Index a = 0; a < k; ++a) {
         const Lane c = lane_at(rows + a * lanes + x);
@@ -93,7 +104,7 @@ double product_eigenvalue(const Gram& left, const Gram& right) {
 
 // keys and values moved by their means: where weights are shares C_i^h does not
 // change, and what cancels in it is smaller. (Elsewhere they stay.) Each head's
-// keys are followed by `rank` random mixtures of them, so that C_i^h is
+// keys are followed by a few random mixtures of them, so that C_i^h is
 // followed by that many of its rows; its values fill lanes.
 struct Moved {
   Matrix k, v, k_means, v_means;
@@ -101,7 +112,7 @@ struct Moved {
   bool shares = true;
 };
 
-Moved moved(const LayerParts& l, const LayerAt& at) {
+Moved moved(const LayerParts& l, const LayerAt& at, Index rank) {
   const Index n = at.x.rows(), width = at.k.cols() / l.heads;
   const Index k = width + rank, w = in_lanes(l.w);
   Moved out{.k = Matrix(n, l.heads * k),
@@ -172,6 +183,7 @@ void covariances(const LayerParts& l, const LayerAt& at, const Moved& m,
 double through_slope(const LayerParts& l, const LayerAt& at, Index h, Index i,
                      const Matrix& mix, double* row) {
   const Index width = at.k.cols() / l.heads, lanes = in_lanes(l.w);
+  const Index rank = mix.rows();
   Eigen::Map<Matrix> before(row, width, lanes);
   const Matrix y = before.leftCols(l.w).transpose();
   const Matrix back = to_projections(l, at, h, Feature::query, y, i);
@@ -186,8 +198,9 @@ double through_slope(const LayerParts& l, const LayerAt& at, Index h, Index i,
 
 Vector query_path_norms_above(const LayerParts& l, const SplitWeights& split,
                               const LayerAt& at) {
-  const Index n = at.x.rows(), H = l.heads, k = l.k, w = l.w, r = rank;
-  const Moved m = moved(l, at);
+  const Index n = at.x.rows(), H = l.heads, k = l.k, w = l.w;
+  const Index r = kept_rank(l);
+  const Moved m = moved(l, at, r);
   // |Ĉ − C|_F ≤ 12 (n + 8) u max|k_j| max|v_j|: n + 4 roundings in each of two
   // terms with vectors at most twice as long, and rows of P that sum to one
   // only up to (n + 2) u
@@ -204,7 +217,7 @@ Vector query_path_norms_above(const LayerParts& l, const SplitWeights& split,
   parallel_for(tiles, l.threads, [&](Index t) {
     const Index begin = t * tile, rows = std::min(tile, n - begin);
     const Index lanes = in_lanes(w);
-    Cut cut(k, w);
+    Cut cut(r, k, w);
     Matrix c(rows, (width + r) * lanes);
     for (Index h = 0; h < H; ++h) {
       covariances(l, at, m, h, begin, c);

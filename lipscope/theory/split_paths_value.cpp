@@ -13,48 +13,50 @@
 namespace lipscope {
 namespace {
 
-// one number for each head, spread over its columns
-Vector spread(const Vector& heads, Index width) {
-  Vector out(heads.size() * width);
-  for (Index h = 0; h < heads.size(); ++h)
-    out.segment(h * width, width).setConstant(heads[h]);
-  return out;
-}
+// A Gram matrix as it is, and the lower triangular F with FFᵀ ⪰ another, or
+// none where that one is the identity.
+struct Sides {
+  const Gram& near;
+  const Matrix* far = nullptr;
+};
 
-// ‖W_V C W_O‖ for C = diag(c), c constant on heads: √λ(AᵀG_VA), A = C F
-double corner_above(const LayerParts& l, const SplitWeights& split,
-                    const Vector& corner) {
-  const Vector c = spread(corner, l.w);
-  const Index size = c.size();
-  if (!l.projected) {
-    const Matrix g = c.asDiagonal() * split.value.g * c.asDiagonal();
-    const double most = c.cwiseAbs2().maxCoeff();
-    return std::sqrt(eigenvalue_above(
-        g, well_above(most * (split.value.error + 1e-14 * split.value.size))));
-  }
-  const Matrix a = c.asDiagonal() * split.output_factor;
-  // A is lower triangular, and half of AᵀG_VA is enough: strip by strip
+// √λ(Fᵀ(W∘G)F) for symmetric weights of heads W ⪰ 0, each of whose entries is
+// within 10⁻¹² √(W_hhW_gg) of the exact one, and ∘ as in split_paths.h. The
+// largest W_hh is the norm of G ↦ W∘G.
+double weighted_norm_above(const Matrix& weights, const Sides& sides) {
+  const Gram& gram = sides.near;
+  const Index size = gram.g.rows(), w = size / weights.rows();
+  Matrix g = gram.g;
+  for (Index h = 0; h < weights.rows(); ++h)
+    for (Index o = 0; o < weights.rows(); ++o)
+      g.block(h * w, o * w, w, w) *= weights(h, o);
+  const double most = weights.diagonal().maxCoeff();
+  const double error = most * (1.01 * gram.error + 2e-12 * gram.size);
+  if (!g.allFinite()) return INFINITY;
+  if (!sides.far) return std::sqrt(eigenvalue_above(g, well_above(error)));
+  const Matrix& f = *sides.far;
+  // F is lower triangular, and half of the product is enough: strip by strip
   Matrix turned(size, size), s = Matrix::Zero(size, size);
   constexpr Index strip = 96;
   for (Index j = 0; j < size; j += strip) {
     const Index cols = std::min(strip, size - j);
-    gemm(as_is(view(split.value.g, {0, j, size, size - j})),
-         as_is(view(a, {j, j, size - j, cols})),
+    gemm(as_is(view(std::as_const(g), {0, j, size, size - j})),
+         as_is(view(f, {j, j, size - j, cols})),
          view(turned, {0, j, size, cols}));
   }
   for (Index i = 0; i < size; i += strip) {
     const Index rows = std::min(strip, size - i), below = size - i;
-    gemm(transposed(view(a, {i, i, below, rows})),
+    gemm(transposed(view(f, {i, i, below, rows})),
          as_is(view(std::as_const(turned), {i, 0, below, i + rows})),
          view(s, {i, 0, rows, i + rows}));
   }
   s.triangularView<Eigen::StrictlyUpper>() = s.transpose();
-  // G_V errs, and two products of `size` terms round
-  const double length2 = a.squaredNorm();
+  if (!s.allFinite()) return INFINITY;
+  // two products of `size` terms round
+  const double length2 = f.squaredNorm();
   const double rounding = 4 * unit_roundoff * static_cast<double>(size + 4);
   return std::sqrt(eigenvalue_above(
-      s,
-      well_above(length2 * (split.value.error + rounding * split.value.size))));
+      s, well_above(length2 * (error + rounding * 1.01 * g.norm()))));
 }
 
 // λ_max of W∘M for H×H matrices ≥ 0
@@ -129,6 +131,23 @@ Parts parts_of(const std::vector<Matrix>& p, const Directions& at,
   return out;
 }
 
+// ‖Σ c_hV_h‖
+double corner_above(const LayerParts& l, const SplitWeights& split,
+                    const Parts& parts) {
+  return weighted_norm_above(
+      parts.corner * parts.corner.transpose(),
+      {split.value, l.projected ? &split.output_factor : nullptr});
+}
+
+// Whether five eigenvalues and three products of the weights, some 10(H·w)³
+// operations, are at most five times a measurement: some 200 n·d·H·w of half as
+// many bits.
+bool worth_exact_norms(const LayerParts& l, Index n) {
+  const double columns = static_cast<double>(l.heads * l.w);
+  return columns * columns <=
+         48.0 * static_cast<double>(n) * static_cast<double>(l.value.rows());
+}
+
 double norm_of_two_by_two(double a, double b, double c, double d) {
   return nonnegative_norm_above((Matrix(2, 2) << a, b, c, d).finished());
 }
@@ -143,6 +162,62 @@ double rest_above(const LayerParts& l, const SplitWeights& split,
   const Matrix shares = root * root.transpose();
   return std::sqrt(weighted(shares, split.value_between_heads) *
                    weighted(shares, split.output_between_heads));
+}
+
+// the entries of the 2×2 matrix
+struct Norms {
+  double corner, row, col, rest;
+};
+
+// from the norms of the weights between heads
+Norms quick_norms(const LayerParts& l, const SplitWeights& split,
+                  const Parts& parts) {
+  const Matrix rows = overlaps(parts.row), cols = overlaps(parts.col);
+  Norms out{.corner = INFINITY, .rest = rest_above(l, split, parts.rest)};
+  if (l.projected) {
+    out.row =
+        thin_above(rows, split.value_between_heads, split.output_between_heads);
+    out.col =
+        thin_above(cols, split.output_between_heads, split.value_between_heads);
+  } else {
+    // heads side by side: all of S goes to W_V
+    const Vector lengths = cols.diagonal().cwiseSqrt();
+    out.row = std::sqrt(weighted(rows, split.value_between_heads));
+    out.col = std::sqrt(
+        weighted(lengths * lengths.transpose(), split.value_between_heads));
+  }
+  // where no head stands out, the norms of all heads together say more
+  const double both = split.norm_value * split.norm_output;
+  const auto longest = [](const Matrix& overlap) {
+    return std::sqrt(overlap.diagonal().maxCoeff());
+  };
+  out.row = std::min(out.row, both * longest(rows));
+  out.col = std::min(out.col, both * longest(cols));
+  out.rest = std::min(out.rest, both * parts.rest.maxCoeff());
+  return out;
+}
+
+// from the weights themselves
+Norms exact_norms(const LayerParts& l, const SplitWeights& split,
+                  const Parts& parts) {
+  const Matrix rows = parts.row * parts.row.transpose();
+  const Matrix cols = parts.col * parts.col.transpose();
+  const Vector root = parts.rest.cwiseSqrt();
+  if (!l.projected) {  // heads side by side: all goes to W_V
+    const Vector lengths = cols.diagonal().cwiseSqrt();
+    return {.corner = corner_above(l, split, parts),
+            .row = weighted_norm_above(rows, {split.value}),
+            .col = weighted_norm_above(lengths * lengths.transpose(),
+                                       {split.value}),
+            .rest = weighted_norm_above(parts.rest * parts.rest.transpose(),
+                                        {split.value})};
+  }
+  return {.corner = corner_above(l, split, parts),
+          .row = weighted_norm_above(rows, {split.value, &split.output_factor}),
+          .col = weighted_norm_above(cols, {split.output, &split.value_factor}),
+          .rest = well_above(
+              weighted_norm_above(root * root.transpose(), {split.value}) *
+              weighted_norm_above(root * root.transpose(), {split.output}))};
 }
 
 // values with slopes of their own: E_h = P^h diag(σ^h)
@@ -165,47 +240,38 @@ double value_path_above(const LayerParts& l, const SplitWeights& split,
   if (!kind_of(l.options.kind).values_as_they_are)
     return contracted_value_path_above(l, split, at);
   const Index H = l.heads, n = at.x.rows();
+  double most = 0.0;
+  for (const Matrix& p : at.p) most = std::max(most, nonnegative_norm_above(p));
+  const double together =
+      well_above(split.norm_value * most * split.norm_output);
   constexpr Index few = 24;  // see split_paths.h
-  if (n < few) {
-    double most = 0.0;
-    for (const Matrix& p : at.p)
-      most = std::max(most, nonnegative_norm_above(p));
-    return well_above(split.norm_value * most * split.norm_output);
-  }
+  const bool exact = worth_exact_norms(l, n);
+  if (n < few && !exact) return together;
   // how much a head carries, roughly
   Vector mu(H);
   for (Index h = 0; h < H; ++h)
     mu[h] = l.value.middleCols(h * l.w, l.w).squaredNorm() *
             split.head_output[h] * split.head_output[h];
-  if (mu.maxCoeff() == 0.0) return 0.0;
+  if (mu.maxCoeff() == 0.0) return together;
   const Parts parts =
       parts_of(at.p, leading(at.p, mu / mu.maxCoeff()), l.threads);
-
-  const Matrix rows = overlaps(parts.row), cols = overlaps(parts.col);
-  const double corner = corner_above(l, split, parts.corner);
-  double row = 0.0, col = 0.0;
-  if (l.projected) {
-    row =
-        thin_above(rows, split.value_between_heads, split.output_between_heads);
-    col =
-        thin_above(cols, split.output_between_heads, split.value_between_heads);
+  Norms norms = quick_norms(l, split, parts);
+  if (exact) {
+    const Norms near = exact_norms(l, split, parts);
+    norms = {.corner = near.corner,
+             .row = std::min(norms.row, near.row),
+             .col = std::min(norms.col, near.col),
+             .rest = std::min(norms.rest, near.rest)};
   } else {
-    // heads side by side: all of S goes to W_V
-    const Vector lengths = cols.diagonal().cwiseSqrt();
-    row = std::sqrt(weighted(rows, split.value_between_heads));
-    col = std::sqrt(
-        weighted(lengths * lengths.transpose(), split.value_between_heads));
+    norms.corner = corner_above(l, split, parts);
   }
-  double rest = rest_above(l, split, parts.rest);
-  // where no head stands out, the norms of all heads together say more
-  const double both = split.norm_value * split.norm_output;
-  const auto longest = [](const Matrix& overlap) {
-    return std::sqrt(overlap.diagonal().maxCoeff());
-  };
-  row = std::min(row, well_above(both * longest(rows)));
-  col = std::min(col, well_above(both * longest(cols)));
-  rest = std::min(rest, well_above(both * parts.rest.maxCoeff()));
-  return well_above(norm_of_two_by_two(corner, row, col, rest));
+  // numbers so large that products of four weights overflow
+  if (!std::isfinite(norms.corner + norms.row + norms.col + norms.rest))
+    return together;
+  const double apart =
+      norm_of_two_by_two(norms.corner, well_above(norms.row),
+                         well_above(norms.col), well_above(norms.rest));
+  return std::min(together, well_above(apart));
 }
 
 }  // namespace lipscope

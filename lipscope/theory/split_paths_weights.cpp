@@ -47,6 +47,7 @@ SplitWeights split_weights(const LayerParts& l) {
   if (l.projected) {
     s.output_between_heads = norms_between_heads(s.output, l.heads);
     s.output_factor = factor_above(s.output);
+    s.value_factor = factor_above(s.value);
   }
   return s;
 }

@@ -45,7 +45,8 @@ TEST(LikelyBound, IsTheCertainOneWhereThatIsSmaller) {
 
 TEST(LikelyBound, StandsByItselfWhereItSaysMore) {
   const Seen layer = look_at(
-      "measure --random d=64,heads=4 --length 16 --enclose 1.5 --threads 1");
+      "measure --random d=64,heads=4,scale=0.3 --length 16 --enclose 1.5 "
+      "--threads 1");
   EXPECT_EQ(layer.both, 1);
   EXPECT_EQ(layer.certain, 0);
 }
