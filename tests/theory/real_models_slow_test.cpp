@@ -155,7 +155,7 @@ TEST(SplitCertificate, IsCloseOnMiniLM) {
               *std::max_element(split_ratios.begin(), split_ratios.end()),
               median(pair_ratios));
   std::printf("certifying %.3f s, measuring %.3f s\n", certifying, measuring);
-  EXPECT_LE(median(split_ratios), 6.0);
+  EXPECT_LE(median(split_ratios), 4.0);
   EXPECT_LE(median(pair_ratios), 3.0);
 }
 
@@ -196,8 +196,8 @@ TEST(SplitCertificate, IsCloseWithRotaryPositions) {
   }
   const double most = *std::max_element(ratios.begin(), ratios.end());
   std::printf("split: median %.2f, at most %.2f\n", median(ratios), most);
-  EXPECT_LE(median(ratios), 5.0);
-  EXPECT_LE(most, 7.0);
+  EXPECT_LE(median(ratios), 3.5);
+  EXPECT_LE(most, 5.5);
 }
 
 TEST(Bounds, OfAllHeadsOfGpt2TakeLessThanAMinute) {
