@@ -117,7 +117,9 @@ MatrixOf<Real> MultiHeadAttention<Real>::operator()(
 template <class Real>
 std::unique_ptr<LinearOperator<Real>> MultiHeadAttention<Real>::linearize(
     const MatrixOf<Real>& x) const {
-  return std::make_unique<Jacobian>(*this, x);
+  auto jacobian = std::make_unique<Jacobian>(*this, x);
+  jacobian->require_settled();
+  return jacobian;
 }
 
 template <class Real>

@@ -4,12 +4,14 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "lipscope/attention/common_mode.h"
 #include "lipscope/attention/kinds.h"
 #include "lipscope/attention/multi_head.h"
+#include "lipscope/attention/settled_scores.h"
 #include "lipscope/attention/tiled_head.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/gemm.h"
@@ -68,6 +70,14 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
           weighting(slot), keep());
       if (features_.reads_raw) raw_[slot] = std::move(raw);
     });
+  }
+
+  // see settled_scores.h; what is found in f32 is computed again in f64
+  void require_settled() const {
+    if constexpr (std::is_same_v<Real, double>)
+      for (std::size_t slot = 0; slot < heads_.size(); ++slot)
+        require_settled_scores(heads_[slot]->at(),
+                               weighting(static_cast<Index>(slot)));
   }
 
   Index rows() const override { return tokens_ * output_width(); }

@@ -7,39 +7,51 @@ namespace lipscope {
 namespace {
 
 constexpr double unit = 0x1p-50;
+constexpr double most_lost = 1e-6;
 constexpr double near = 40.0;
+
+// of the keys from `first` on, which token i sees
+Vector scores_of(const HeadFeatures<double>& at, const Weighting& weighting,
+                 Index i, const TokenRange& seen) {
+  Vector s = at.k.middleRows(seen.begin, seen.size()) * at.q.row(i).transpose();
+  if (weighting.log_mass.size() > 0)
+    s += weighting.log_mass.segment(seen.begin, seen.size());
+  if (weighting.by_distance.size() > 0)
+    s += weighting.by_distance.segment(at.q.rows() - 1 - i + seen.begin,
+                                       seen.size());
+  return s;
+}
 
 }  // namespace
 
-SettledScores::SettledScores(const HeadFeatures<double>& at,
-                             const Weighting& weighting)
-    : at_(at), sigmoid_shift_(weighting.sigmoid_shift) {
+void require_settled_scores(const HeadFeatures<double>& at,
+                            const Weighting& weighting) {
   const double longest =
       at.q.rowwise().norm().maxCoeff() * at.k.rowwise().norm().maxCoeff();
-  all_settled_ = unit * longest <= most_lost;
-}
-
-void SettledScores::require_row(Index i, Index first,
-                                const ConstView<double>& scores) const {
-  if (all_settled_) return;
-  // from here on 0 is the largest score, or the bend
-  const double origin =
-      sigmoid_shift_ ? -*sigmoid_shift_ : scores.row(0).maxCoeff();
-  Index counting = 0;
-  double lost = 0.0;
-  for (Index j = 0; j < scores.cols(); ++j) {
-    const double off =
-        unit * at_.q.row(i).cwiseAbs().dot(at_.k.row(first + j).cwiseAbs());
-    if (std::abs(scores(0, j) - origin) > near + 2.0 * off) continue;
-    ++counting;
-    lost = std::max(lost, off);
+  if (unit * longest <= most_lost) return;  // nearly always
+  const Index n = at.q.rows();
+  for (Index i = 0; i < n; ++i) {
+    const TokenRange seen = weighting.visible(i, n);
+    const Vector scores = scores_of(at, weighting, i, seen);
+    const Vector off =
+        unit * (at.k.middleRows(seen.begin, seen.size()).cwiseAbs() *
+                at.q.row(i).cwiseAbs().transpose());
+    const double origin =
+        weighting.sigmoid_shift ? -*weighting.sigmoid_shift : scores.maxCoeff();
+    Index counting = 0;
+    double lost = 0.0;
+    for (Index j = 0; j < scores.size(); ++j) {
+      if (std::abs(scores[j] - origin) > near + 2.0 * off[j]) continue;
+      ++counting;
+      lost = std::max(lost, off[j]);
+    }
+    if (lost > most_lost && (counting > 1 || weighting.sigmoid_shift))
+      throw TokensTooLarge(fmt::format(
+          "attention: the tokens are too large: token {} sees {} tokens whose "
+          "scores rounding changes by {:.2g}, so that their weights are not "
+          "known",
+          i, counting, lost));
   }
-  if (lost > most_lost && (counting > 1 || sigmoid_shift_))
-    throw TokensTooLarge(fmt::format(
-        "attention: the tokens are too large: token {} sees {} tokens whose "
-        "scores rounding changes by {:.2g}, so that their weights are not "
-        "known",
-        i, counting, lost));
 }
 
 }  // namespace lipscope

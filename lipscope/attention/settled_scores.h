@@ -5,36 +5,23 @@
 
 namespace lipscope {
 
-/// Tokens so large that the weights they have are not known: rounding changes
-/// the scores by more than `most_lost` where several of them count.
+/// Tokens so large that their weights are not known.
 class TokensTooLarge : public RunError {
  public:
   using RunError::RunError;
 };
 
-/// A change of a score by so much changes a weight by this share of it.
-inline constexpr double most_lost = 1e-6;
-
-/// Throws TokensTooLarge where the scores of one row are lost in rounding.
+/// Throws TokensTooLarge where rounding in f64 changes the scores of one row by
+/// more than 1e-6 and several of them count: a weight would change by that
+/// share of it, and a constant with it.
 ///
-/// In f64 a score Σ_m q_m k_m is off by about u = 2⁻⁵⁰ times Σ_m |q_m k_m|:
-/// with l2 attention the sizes are squares of distances to the mean, and what
-/// is left of them between tokens that are near each other may be all noise. A
-/// weight counts where its score is within 40 of the largest (e⁻⁴⁰ = 4·10⁻¹⁸),
-/// or, of σ(s + b), within 40 of the bend. Where one weight of a softmax counts
-/// alone it is 1 whatever its score.
-class SettledScores {
- public:
-  SettledScores(const HeadFeatures<double>& at, const Weighting& weighting);
-
-  /// `scores` are those of token i against the tokens from `first` on; it sees
-  /// all of them.
-  void require_row(Index i, Index first, const ConstView<double>& scores) const;
-
- private:
-  const HeadFeatures<double>& at_;
-  std::optional<double> sigmoid_shift_;
-  bool all_settled_;  // by the longest query and the longest key alone
-};
+/// A score Σ_m q_m k_m is off by about u = 2⁻⁵⁰ times Σ_m |q_m k_m|: with l2
+/// attention the sizes are squares of distances to the mean, and what is left
+/// of them between tokens that are near each other may be all noise. A weight
+/// counts where its score is within 40 of the largest (e⁻⁴⁰ = 4·10⁻¹⁸), or, of
+/// σ(s + b), within 40 of the bend. Where one weight of a softmax counts alone
+/// it is 1 whatever its score.
+void require_settled_scores(const HeadFeatures<double>& at,
+                            const Weighting& weighting);
 
 }  // namespace lipscope

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <type_traits>
 #include <utility>
 
-#include "lipscope/attention/settled_scores.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/gemm.h"
 
@@ -76,9 +74,6 @@ TiledHead<Real>::TiledHead(HeadFeatures<Real> at, Weighting weighting,
       largest_(at_.q.rows()),
       shares_(at_.q.rows()) {
   const Index n = at_.q.rows();
-  // what is found in f32 is computed again in f64
-  std::optional<SettledScores> settled;
-  if constexpr (std::is_same_v<Real, double>) settled.emplace(at_, weighting_);
   for (const Tile& t : tiles(n, weighting_)) {
     MatrixOf<Real> p = scores(t);
     for (Index r = 0; r < t.rows; ++r) {
@@ -88,10 +83,6 @@ TiledHead<Real>::TiledHead(HeadFeatures<Real> at, Weighting weighting,
       if (!std::isfinite(largest) || !std::isfinite(seen.sum()))
         throw RunError(
             "attention: the scores overflow; the tokens are too large");
-      if constexpr (std::is_same_v<Real, double>)
-        settled->require_row(t.begin + r, range.begin,
-                             view(std::as_const(p),
-                                  {r, range.begin - t.first, 1, range.size()}));
       largest_[t.begin + r] = largest;
       shares_[t.begin + r] = 1 / (seen.array() - largest).exp().sum();
     }

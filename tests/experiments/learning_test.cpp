@@ -157,16 +157,18 @@ TEST(KimCharlm, HasACurveAndAnEndForEachModelAndDepth) {
   for (const Record& r : records_of(kim_charlm)) {
     EXPECT_TRUE(r.value) << r.kind;
     EXPECT_FALSE(r.lower || r.upper);
+    const std::string model =
+        r.kind + (r.parameters.contains("quiet_gain") ? " by coordinate" : "");
     if (r.scope == Scope::validation_text)
-      ++curves[r.kind];
+      ++curves[model];
     else
-      ++(r.quantity == Quantity::share ? shares : losses)[r.kind];
+      ++(r.quantity == Quantity::share ? shares : losses)[model];
     if (r.kind == "dot") {
       EXPECT_EQ(r.details["seeds"], 3.0);
     }
   }
-  for (const char* model :
-       {"lstm", "dot", "l2-untied", "l2", "contractive-l2"}) {
+  for (const char* model : {"lstm", "dot", "l2-untied", "l2", "contractive-l2",
+                            "contractive-l2 by coordinate"}) {
     EXPECT_EQ(losses[model], 4) << model;
     EXPECT_EQ(shares[model], 4) << model;
     EXPECT_EQ(curves[model], 4 * 2) << model;

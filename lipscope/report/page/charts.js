@@ -67,9 +67,9 @@ function rangeFigure({id, label, rows, caption, xTitle = "constant (log scale)"}
                 const r = drawn[item.dataIndex];
                 return [
                   r.lower !== null && `at least ${shownLog(r.lower)}`,
-                  r.whp !== null && `at most ${shownLog(r.whp)}, but for a stated chance`,
+                  r.whp !== null && `at most ${shownAbove(r.whp)}, but for a stated chance`,
                   r.upper !== null &&
-                      `at most ${shownLog(r.upper)}, proved${r.upperBy ? ` by ${r.upperBy}` : ""}`,
+                      `at most ${shownAbove(r.upper)}, proved${r.upperBy ? ` by ${r.upperBy}` : ""}`,
                   gap(r) !== null && `above / below: ${shownLog(gap(r), 3)}`,
                 ].filter(Boolean);
               },
@@ -243,7 +243,7 @@ function barFigure({id, label, bars, caption}) {
               title: ([item]) => bars[item.dataIndex].name,
               label: (item) => {
                 const b = bars[item.dataIndex];
-                return [`at most ${shownLog(b.log)}`, b.note].filter(Boolean);
+                return [`at most ${shownAbove(b.log)}`, b.note].filter(Boolean);
               }
             }
           }

@@ -29,10 +29,10 @@ function howSure(i) {
            `: a change that does it was found and checked in f64${
                converged(i) ? "" : "; the search for a worse one was cut short"}.`),
     w !== null && (up === null || w < up) &&
-        el("p", null, el("i", {class: "side whp"}), el("b", null, `At most ${shownLog(w)}`),
+        el("p", null, el("i", {class: "side whp"}), el("b", null, `At most ${shownAbove(w)}`),
            `, but for a chance of ${shown(num(i, "delta"))} over the random start${over(w)}.`),
     up !== null &&
-        el("p", null, el("i", {class: "side above"}), el("b", null, `At most ${shownLog(up)}`),
+        el("p", null, el("i", {class: "side above"}), el("b", null, `At most ${shownAbove(up)}`),
            `, proved${get(i, "upper_by") ? ` (${plain(get(i, "upper_by"))})` : ""}${over(up)}.`),
     w === null && up === null &&
         el("p", null, "Nothing was said from above: a worse change may exist at this input. ",

@@ -93,7 +93,7 @@ function boundSection(records) {
           label: `Bounds by name, best ${bars[0].name}`,
           bars,
           caption:
-              `${capital(questionWords(asked))}. Best: ${bars[0].name}, at most ${shownLog(bars[0].log)}.`
+              `${capital(questionWords(asked))}. Best: ${bars[0].name}, at most ${shownAbove(bars[0].log)}.`
         });
       }));
 }
@@ -282,7 +282,7 @@ function anyHeadline(records) {
         get(low, "norm") === "w2" ? "two close measures can come out" : "a small change can come out"} ${
         times(num(low, "lower"))} as ${get(low, "norm") === "w2" ? "far apart" : "large"}${
         far === null ? ". Nothing is known from above." :
-                       `, and at most ${shownLog(far.log)} times, ${far.words}.`}`;
+                       `, and at most ${shownAbove(far.log)} times, ${far.words}.`}`;
   return up !== null ? `${capital(placeOf(up))}: no small change comes out more than ${
                            shownLog(upperLog(up))} times as large.` :
                        "These records have no constants.";
