@@ -16,7 +16,7 @@ std::optional<Certificate> named(const std::string& which) {
   if (which == "split") return Certificate::split_paths;
   if (which == "pairs") return Certificate::token_pairs;
   if (which == "covariances") return Certificate::covariances;
-  if (which == "tight") return Certificate::refined_pairs;
+  if (which == "tight") return Certificate::leading_apart;
   if (which == "exact") return Certificate::exact_norm;
   return std::nullopt;
 }

@@ -11,9 +11,10 @@
 #include "lipscope/theory/castin24.h"
 #include "lipscope/theory/covariances.h"
 #include "lipscope/theory/exact_norm.h"
+#include "lipscope/theory/gram_cost.h"
 #include "lipscope/theory/layer_at.h"
+#include "lipscope/theory/leading_apart.h"
 #include "lipscope/theory/norms.h"
-#include "lipscope/theory/refined_pairs.h"
 #include "lipscope/theory/split_paths.h"
 #include "lipscope/theory/token_pairs.h"
 #include "lipscope/theory/yudin25.h"
@@ -35,8 +36,8 @@ const Statement& statement_of(Certificate which) {
       return split_paths_statement;
     case Certificate::token_pairs:
       return token_pairs_statement;
-    case Certificate::refined_pairs:
-      return refined_pairs_statement;
+    case Certificate::leading_apart:
+      return leading_apart_statement;
     case Certificate::exact_norm:
       return exact_norm_statement;
   }
@@ -118,14 +119,18 @@ Magnitude headwise(Certificate which, const LayerParts& l,
 
 }  // namespace
 
-// the two sets of norms are made when first asked for
+// the two sets of norms and the map of the heads are made when first asked for
 struct LocalCertificates::Made {
+  AttentionWeights weights;
+  AttentionOptions options;
   LayerParts layer;
-  mutable std::once_flag split_once, norms_once;
+  mutable std::once_flag split_once, norms_once, heads_once;
   mutable std::optional<SplitWeights> split_made;
   mutable std::optional<HeadwiseNorms> norms_made;
+  mutable std::optional<MultiHeadAttention<double>> heads_made;
 
-  explicit Made(LayerParts l) : layer(std::move(l)) {}
+  Made(const AttentionWeights& w, const AttentionOptions& o)
+      : weights(w), options(o), layer(layer_parts(w, o)) {}
 
   const SplitWeights& split() const {
     std::call_once(split_once, [&] { split_made = split_weights(layer); });
@@ -135,11 +140,20 @@ struct LocalCertificates::Made {
     std::call_once(norms_once, [&] { norms_made = headwise_norms(layer); });
     return *norms_made;
   }
+  /// Side by side, without W_O.
+  const MultiHeadAttention<double>& heads() const {
+    std::call_once(heads_once, [&] {
+      AttentionOptions apart = options;
+      apart.project = false;
+      heads_made.emplace(weights, apart);
+    });
+    return *heads_made;
+  }
 };
 
 LocalCertificates::LocalCertificates(const AttentionWeights& weights,
                                      const AttentionOptions& options)
-    : made_(std::make_unique<Made>(layer_parts(weights, options))) {}
+    : made_(std::make_unique<Made>(weights, options)) {}
 LocalCertificates::~LocalCertificates() = default;
 LocalCertificates::LocalCertificates(LocalCertificates&&) noexcept = default;
 LocalCertificates& LocalCertificates::operator=(LocalCertificates&&) noexcept =
@@ -150,7 +164,7 @@ std::string name_of(Certificate which) { return statement_of(which).name; }
 bool LocalCertificates::offers(Certificate which) const {
   const LayerParts& l = made_->layer;
   if (which == Certificate::split_paths || which == Certificate::token_pairs ||
-      which == Certificate::refined_pairs || which == Certificate::exact_norm)
+      which == Certificate::leading_apart || which == Certificate::exact_norm)
     return true;
   return l.plain &&
          (which == Certificate::covariances || (!l.biased && !l.relative));
@@ -158,8 +172,11 @@ bool LocalCertificates::offers(Certificate which) const {
 
 std::optional<std::string> LocalCertificates::too_large(Certificate which,
                                                         Index n) const {
-  if (which != Certificate::exact_norm) return std::nullopt;
-  const ExactCost cost = exact_cost(made_->layer, n);
+  if (which != Certificate::exact_norm && which != Certificate::leading_apart)
+    return std::nullopt;
+  const GramCost cost = which == Certificate::exact_norm
+                            ? exact_cost(made_->layer, n)
+                            : leading_cost(made_->layer, n);
   if (cost.fits()) return std::nullopt;
   return cost.text();
 }
@@ -186,8 +203,9 @@ Bound LocalCertificates::at(const Matrix& x, Certificate which) const {
     value = split_paths(layer, made_->split(), here);
   else if (which == Certificate::token_pairs)
     value = token_pairs(layer, here);
-  else if (which == Certificate::refined_pairs)
-    value = refined_pairs(layer, made_->split(), here);
+  else if (which == Certificate::leading_apart)
+    value = smaller(leading_apart(layer, here, made_->heads()),
+                    split_paths(layer, made_->split(), here));
   else if (which == Certificate::exact_norm)
     value = exact_norm(layer, here);
   else

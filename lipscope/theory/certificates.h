@@ -17,7 +17,7 @@ enum class Certificate {
   covariances,    ///< covariances and column sums; dot-product
   split_paths,    ///< any kind; the default for layers
   token_pairs,    ///< any kind; norms between all pairs, for few tokens
-  refined_pairs,  ///< any kind; those that count, for layers
+  leading_apart,  ///< any kind; for layers
   exact_norm      ///< any kind; the norm itself, for heads and few tokens
 };
 
@@ -25,7 +25,7 @@ inline constexpr Certificate all_certificates[] = {
     Certificate::castin24_ball, Certificate::castin24_data,
     Certificate::yudin25_local, Certificate::covariances,
     Certificate::split_paths,   Certificate::token_pairs,
-    Certificate::refined_pairs, Certificate::exact_norm};
+    Certificate::leading_apart, Certificate::exact_norm};
 
 std::string name_of(Certificate which);
 
@@ -42,8 +42,8 @@ std::string name_of(Certificate which);
 /// (rotary positions, q/k-norm, L2, cosine) it makes a product
 /// [n×H·k]·[H·k×H·k] for every token. token_pairs costs n² norms of matrices
 /// [d×e] (seconds at n = 32, d = 384), and for one dot-product head about as
-/// much as measuring. refined_pairs makes some of those norms (seconds for a
-/// layer), and exact_norm is made within the limits of exact_norm.h.
+/// much as measuring. leading_apart (seconds for a layer at 64 tokens) and
+/// exact_norm are made within the limits of gram_cost.h.
 class LocalCertificates {
  public:
   /// The options as for the map that is measured: mask, heads, projection,
@@ -55,7 +55,7 @@ class LocalCertificates {
   LocalCertificates& operator=(LocalCertificates&&) noexcept;
 
   /// Whether it is proved for this layer: split_paths, token_pairs,
-  /// refined_pairs and exact_norm always; covariances for dot-product attention
+  /// leading_apart and exact_norm always; covariances for dot-product attention
   /// without rotary positions and q/k-norm, and castin24 and yudin25 there
   /// without a query bias and relative positions.
   bool offers(Certificate which) const;

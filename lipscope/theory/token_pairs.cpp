@@ -226,8 +226,8 @@ Matrix norms_of_one_head(const LayerParts& l, const LayerAt& at) {
   return norms;
 }
 
-}  // namespace
-
+// The tokens that token i sees, and itself: padding does not see itself, but
+// its output moves with its query. The other J_ij are 0.
 std::vector<Index> acting_on(Index i, const Mask& mask, Index n) {
   const TokenRange seen = visible(mask, i, n);
   std::vector<Index> tokens;
@@ -239,7 +239,7 @@ std::vector<Index> acting_on(Index i, const Mask& mask, Index n) {
 // What the parts J_ij of a layer are made of: for features that are their
 // projections the V_h, each flattened to a row, so that the value part of J_ij
 // is a product; otherwise what slopes need.
-struct PairNorms::Made {
+struct PartsOfLayer {
   const LayerParts& l;
   const LayerAt& at;
   Matrix values;  // [H×d·e]; plain layers alone
@@ -248,7 +248,8 @@ struct PairNorms::Made {
   // û of q/k-norm over heads, and W û
   Matrix key_shared, query_shared, through_key, through_query;
 
-  Made(const LayerParts& layer, const LayerAt& here) : l(layer), at(here) {
+  PartsOfLayer(const LayerParts& layer, const LayerAt& here)
+      : l(layer), at(here) {
     if (l.plain) {
       flatten_values();
       return;
@@ -360,23 +361,16 @@ struct PairNorms::Made {
   }
 };
 
-PairNorms::PairNorms(const LayerParts& layer, const LayerAt& at)
-    : made_(std::make_unique<Made>(layer, at)) {}
-PairNorms::~PairNorms() = default;
-
-void PairNorms::set(const std::vector<std::vector<Index>>& tokens,
-                    Matrix& norms) const {
-  parallel_for(static_cast<Index>(tokens.size()), made_->l.threads,
-               [&](Index i) { made_->set_row(i, tokens[i], norms); });
-}
+}  // namespace
 
 Matrix token_pair_norms_above(const LayerParts& l, const LayerAt& at) {
   if (l.plain && l.heads == 1) return norms_of_one_head(l, at);
   const Index n = at.x.rows();
-  std::vector<std::vector<Index>> tokens;
-  for (Index i = 0; i < n; ++i) tokens.push_back(acting_on(i, l.mask, n));
+  const PartsOfLayer parts(l, at);
   Matrix norms = Matrix::Zero(n, n);
-  PairNorms(l, at).set(tokens, norms);
+  parallel_for(n, l.threads, [&](Index i) {
+    parts.set_row(i, acting_on(i, l.mask, n), norms);
+  });
   return norms;
 }
 

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <memory>
-#include <vector>
-
 #include "lipscope/theory/bound.h"
 #include "lipscope/theory/layer_at.h"
 
@@ -21,25 +18,6 @@ namespace lipscope {
 /// rank two, and within a percent; on it λ(G) ≤ ‖G⁴‖_F^{1/4}. Otherwise each
 /// J_ij is formed.
 Matrix token_pair_norms_above(const LayerParts& layer, const LayerAt& at);
-
-/// The tokens that token i sees, and itself: padding does not see itself, but
-/// its output moves with its query. The other J_ij are 0.
-std::vector<Index> acting_on(Index i, const Mask& mask, Index n);
-
-/// Some of those norms, each J_ij being formed. Layer and point must outlive
-/// it.
-class PairNorms {
- public:
-  PairNorms(const LayerParts& layer, const LayerAt& at);
-  ~PairNorms();
-
-  /// Sets norms(i, j) for the j in tokens[i].
-  void set(const std::vector<std::vector<Index>>& tokens, Matrix& norms) const;
-
- private:
-  struct Made;
-  std::unique_ptr<Made> made_;
-};
 
 /// The norm of that matrix, from above: ‖J‖₂ is at most that.
 extern const Statement token_pairs_statement;

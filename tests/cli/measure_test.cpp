@@ -178,7 +178,7 @@ TEST_F(Measure, CertifiesFromAboveByTheNamedCertificate) {
     EXPECT_LE(exact["upper"], 1.0001 * exact["lower"].get<double>()) << options;
   }
   const auto tight = record("--certificate tight");
-  EXPECT_EQ(tight["upper_by"], "refined_pairs");
+  EXPECT_EQ(tight["upper_by"], "leading_apart");
   EXPECT_GE(tight["upper"], tight["lower"]);
   EXPECT_LE(tight["upper"], 2 * tight["lower"].get<double>());
   // earlier words, which ask the same

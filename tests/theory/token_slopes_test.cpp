@@ -25,7 +25,7 @@ using test::one_by_one;
 
 constexpr Certificate for_all[] = {
     Certificate::split_paths, Certificate::token_pairs,
-    Certificate::refined_pairs, Certificate::exact_norm};
+    Certificate::leading_apart, Certificate::exact_norm};
 
 Matrix two_tokens(double a, double b) {
   return (Matrix(2, 1) << a, b).finished();
