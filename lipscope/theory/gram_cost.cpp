@@ -19,7 +19,7 @@ GramCost cost_of_parts(const LayerParts& l, Index tokens, double width) {
   return {.tokens = tokens,
           .rows = n * width,
           .flops = n * n * n * (2 * full * full + heads * heads * d),
-          .bytes = 8 * (pairs * heads * (d + full) + n * full * full)};
+          .bytes = 8 * (pairs * heads * (d + 2 * full) + n * full * full)};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lipscope/attention/kinds.h"
+#include "lipscope/core/gemm.h"
 #include "lipscope/core/parallel.h"
 #include "lipscope/core/rounding.h"
 #include "lipscope/theory/norms.h"
@@ -76,6 +77,7 @@ GramParts::Pulls GramParts::pulls_of(Index i) const {
     else
       for (Index j = 0; j < n_; ++j)
         through.row(j).noalias() = pull.row(at_token(j)) * value_[j];
+    out.query.push_back(pull * l_.query);
     out.pull.push_back(std::move(pull));
     out.value.push_back(std::move(through));
   }
@@ -114,26 +116,44 @@ void GramParts::prepare() {
 
 // p_i'i^gE_i for all heads g of the other token i', in columns [H·w×H]
 Matrix GramParts::pulled_own(Index i, Index other) const {
-  Matrix pulls(H_, d_);
+  Matrix queries(H_ * l_.k, H_);
   for (Index g = 0; g < H_; ++g)
-    pulls.row(g) = pulls_[other].pull[g].row(at_token(i));
-  return own_times(i, l_.query.transpose() * pulls.transpose());
+    queries.col(g) = pulls_[other].query[g].row(at_token(i)).transpose();
+  return own_times(i, queries);
 }
 
-// Block by block, so that what is added up stays near.
 Matrix GramParts::part(Index i, Index other) const {
-  const Index full = H_ * w_;
+  Matrix sum(H_ * w_, H_ * w_);
+  each_head_of_part(i, other, [&](Index h, const Matrix& rows) {
+    sum.middleRows(h * w_, w_) = rows;
+  });
+  return sum;
+}
+
+void GramParts::each_head_of_part(
+    Index i, Index other,
+    const std::function<void(Index, const Matrix&)>& use) const {
   const Matrix pulled_mine = pulled_own(i, other);
   const Matrix pulled_its = pulled_own(other, i);
+  const Matrix own_gram =
+      i == other ? own_times(i, own_times(i, query_gram_).transpose())
+                 : Matrix();
   const bool one_gram = value_gram_.size() == 1;
-  const std::optional<ThroughKeys> through =
-      l_.plain ? std::optional(through_keys(i, other)) : std::nullopt;
-  Matrix sum(full, full), outer_left(w_, 4), outer_right(4, w_);
-  for (Index h = 0; h < H_; ++h)
+  std::optional<ThroughKeys> through;
+  std::optional<RightFactor<double>> right;
+  if (l_.plain) {
+    through = through_keys(i, other);
+    right.emplace(as_is(through->right));
+  }
+  Matrix steps(w_, H_ * w_), rows(w_, H_ * w_);
+  Matrix outer_left(w_, 4), outer_right(4, w_);
+  for (Index h = 0; h < H_; ++h) {
+    if (through) {
+      const Matrix left = through->left.middleCols(h * w_, w_);
+      gemm(transposed(left), *right, view(steps));
+    }
     for (Index g = 0; g < H_; ++g) {
-      const Vector shares =
-          at_.p[h].row(i).cwiseProduct(at_.p[g].row(other)).transpose();
-      auto to = sum.block(h * w_, g * w_, w_, w_);
+      auto to = rows.middleCols(g * w_, w_);
       // what has E, and the vectors of the keys
       to = at_.p[g](other, i) * own_[i].block(h * w_, g * w_, w_, w_) +
            at_.p[h](i, other) *
@@ -153,21 +173,24 @@ Matrix GramParts::part(Index i, Index other) const {
         outer_right.row(3) = a.value[h].row(0).segment(g * w_, w_);
         vectors = 4;
         to += a.pull[h].row(0).dot(b.pull[g].row(0)) *
-              through->steps.block(h * w_, g * w_, w_, w_);
+              steps.middleCols(g * w_, w_);
       } else {
         to += through_bent_keys(i, h, other, g);
       }
       to += outer_left.leftCols(vectors).lazyProduct(
           outer_right.topRows(vectors));
+      const Vector shares =
+          at_.p[h].row(i).cwiseProduct(at_.p[g].row(other)).transpose();
       if (one_gram)
         to += shares.sum() * value_gram_[0].block(h * w_, g * w_, w_, w_);
       else
         for (Index j = 0; j < n_; ++j)
           if (shares[j] != 0.0)
             to += shares[j] * value_gram_[j].block(h * w_, g * w_, w_, w_);
+      if (i == other) to += own_gram.block(h * w_, g * w_, w_, w_);
     }
-  if (i == other) sum += own_times(i, own_times(i, query_gram_).transpose());
-  return sum;
+    use(h, rows);
+  }
 }
 
 TokenRange GramParts::seen_by_both(Index i, Index other) const {
@@ -194,13 +217,15 @@ Matrix GramParts::sloped_steps(Index i, const TokenRange& tokens) const {
 // where p_ij does not depend on j
 GramParts::ThroughKeys GramParts::through_keys(Index i, Index other) const {
   const TokenRange both = seen_by_both(i, other);
-  const Matrix left = sloped_steps(i, both), right = sloped_steps(other, both);
+  Matrix left = sloped_steps(i, both), right = sloped_steps(other, both);
   Matrix shares(H_, both.size()), its_shares(H_, both.size());
   for (Index h = 0; h < H_; ++h) {
     shares.row(h) = at_.p[h].row(i).segment(both.begin, both.size());
     its_shares.row(h) = at_.p[h].row(other).segment(both.begin, both.size());
   }
-  return {left.transpose() * right, shares * right, its_shares * left};
+  Matrix mixed = shares * right, its_mixed = its_shares * left;
+  return {std::move(left), std::move(right), std::move(mixed),
+          std::move(its_mixed)};
 }
 
 // the terms with keys of head h of token i and head g of the other, where p_ij

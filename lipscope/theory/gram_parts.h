@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "lipscope/theory/layer_at.h"
@@ -64,17 +65,24 @@ class GramParts {
   void prepare();
   /// T_ii' [H·w×H·w] for any two tokens.
   Matrix part(Index i, Index other) const;
+  /// The same, as rows [w×H·w] of one head after another: small enough to stay
+  /// near while they are used.
+  void each_head_of_part(
+      Index i, Index other,
+      const std::function<void(Index h, const Matrix& rows)>& use) const;
 
  private:
-  // What the logits of token i say of the tokens j, for each head: p_ij [·×d]
-  // and p_ijU_j [·×H·w]. Where p_ij does not depend on j there is one row.
+  // What the logits of token i say of the tokens j, for each head: p_ij [·×d],
+  // p_ijU_j [·×H·w] and p_ijW_Q [·×H·k]. Where p_ij does not depend on j there
+  // is one row.
   struct Pulls {
-    std::vector<Matrix> pull, value;
+    std::vector<Matrix> pull, value, query;
   };
-  // For tokens i and i', with z' = P'z: Σ_j z'_ijᵀz'_i'j [H·w×H·w], and for
-  // each head Σ_j P_ij z'_i'j and Σ_j P_i'j z'_ij [H×H·w].
+  // For tokens i and i', with z' = P'z: z'_i and z'_i' of the tokens j that
+  // both see [·×H·w], and for each head Σ_j P_ij z'_i'j and Σ_j P_i'j z'_ij
+  // [H×H·w].
   struct ThroughKeys {
-    Matrix steps, mixed, its_mixed;
+    Matrix left, right, mixed, its_mixed;
   };
 
   Index at_token(Index j) const { return l_.plain ? 0 : j; }

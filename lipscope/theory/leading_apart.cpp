@@ -60,7 +60,10 @@ class Triangle {
     for (const Band& b : bands_)
       gemm(transposed(view(y_read, {b.first, 0, size_ - b.first, size_})),
            b.factor, view(z, {0, b.first, size_, b.numbers.cols()}));
-    return z.cast<double>().norm();
+    double squares = 0.0;
+    for (Index r = 0; r < size_; ++r)
+      squares += z.row(r).cast<double>().squaredNorm();
+    return std::sqrt(squares);
   }
 
   /// κ
@@ -121,13 +124,17 @@ std::optional<ScaledGram> scaled_gram(const LayerParts& l, const LayerAt& at,
   Vector of_parts(pairs.size()), of_gram(pairs.size());
   parallel_for(static_cast<Index>(pairs.size()), l.threads, [&](Index number) {
     const auto [i, other] = pairs[number];
-    const Matrix part = parts.part(i, other);
     const double twice = i == other ? 1.0 : std::sqrt(2.0);
-    of_parts[number] = twice * part.norm() / square;
+    FloatMatrix part(triangle ? full : 0, full);
+    double squares = 0.0;
+    parts.each_head_of_part(i, other, [&](Index h, const Matrix& rows) {
+      squares += (rows / square).squaredNorm();
+      if (triangle)
+        part.middleRows(h * l.w, l.w) = (rows / square).cast<float>();
+    });
+    of_parts[number] = twice * std::sqrt(squares);
     of_gram[number] =
-        triangle
-            ? twice * triangle->frobenius_after((part / square).cast<float>())
-            : of_parts[number];
+        triangle ? twice * triangle->frobenius_after(part) : of_parts[number];
   });
   const double size = parts.size() / out.scale();
   const double count = static_cast<double>(n * full);
