@@ -45,6 +45,7 @@ void set_solver(const MeasureOptions& o, Record& r) {
   r.parameters["tolerance"] = o.tolerance;
   r.parameters["max_steps"] = o.max_steps;
   if (o.enclose > 1.0) r.parameters["enclose"] = o.enclose;
+  if (!o.from_above) r.parameters["enclose"] = "none";
   // what --memory decides: for a fit over many lengths, its points say it
   if (r.n == 0) return;
   if (const MemoryPlan plan = memory_plan(r.n * r.d, o); plan != MemoryPlan{})

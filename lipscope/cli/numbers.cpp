@@ -69,6 +69,16 @@ CLI::Validator number_between(double least, double most) {
       "a number from " + range, range);
 }
 
+CLI::Validator number_or(const std::string& word, CLI::Validator number) {
+  const std::string in_help = number.get_description();
+  return {[=](std::string& text) {
+            if (text == word) return std::string();
+            const std::string wrong = number(text);
+            return wrong.empty() ? wrong : wrong + ", or " + word;
+          },
+          in_help.empty() ? in_help : in_help + ", " + word};
+}
+
 CLI::Validator byte_size() {
   const auto bytes = [](std::string_view text) -> std::optional<std::uint64_t> {
     const std::size_t digits = text.find_first_not_of("0123456789.");

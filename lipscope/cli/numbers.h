@@ -18,6 +18,8 @@ CLI::Validator seed_number();
 CLI::Validator positive_number();
 CLI::Validator number_not_negative();
 CLI::Validator number_between(double least, double most);
+/// The word, or what `number` takes.
+CLI::Validator number_or(const std::string& word, CLI::Validator number);
 /// A number of bytes, as 500M or 2G: K, M, G and T are powers of 1024, and B or
 /// iB may follow.
 CLI::Validator byte_size();

@@ -5,6 +5,7 @@
 #include "lipscope/attention/kinds.h"
 #include "lipscope/cli/choice.h"
 #include "lipscope/cli/numbers.h"
+#include "lipscope/core/number_text.h"
 
 namespace lipscope::cli {
 namespace {
@@ -221,11 +222,19 @@ void declare_solver(CLI::App& app, MeasureOptions& o,
       ->transform(whole_number(1, 100000))
       ->capture_default_str()
       ->group(group);
-  app.add_option("--enclose", o.enclose,
-                 "go on until 'upper (whp)' is within this factor of 'lower', "
-                 "e.g. 1.05")
-      ->transform(number_between(1.0 + 1e-6, 1e6))
-      ->group(group);
+  auto* enclose =
+      app.add_option_function<std::string>(
+             "--enclose",
+             [&o](const std::string& factor) {
+               o.from_above = factor != "none";
+               o.enclose = o.from_above ? *finite_number_in(factor) : 0.0;
+             },
+             "go on until 'upper (whp)' is within this factor of 'lower', e.g. "
+             "1.05; none: no 'upper (whp)' and none of its work, a fifth of a "
+             "measurement")
+          ->transform(number_or("none", number_between(1.0 + 1e-6, 1e6)))
+          ->group(group);
+  offer(enclose, {"none"})->type_name("FACTOR");
   app.add_option("--delta", o.delta,
                  "probability with which 'upper (whp)' may be wrong")
       ->transform(number_between(1e-300, 0.5))

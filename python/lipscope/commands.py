@@ -108,6 +108,8 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
             value = os.fspath(value)
         if name == "runs":
             value = [value] if isinstance(value, str) else [os.fspath(run) for run in value]
+        if name == "enclose" and value == "none":
+            name, value = "from_above", False
         if name == "ids" and not isinstance(value, str):
             name, value = "token_ids", _token_ids(value)
         options[name] = _CHECKED.get(name, lambda n, v: v)(name, value)
@@ -245,7 +247,7 @@ def measure(
     norm: str | int | None = None,
     tolerance: float | None = None,
     max_steps: int | None = None,
-    enclose: float | None = None,
+    enclose: float | str | None = None,
     delta: float | None = None,
     certificate: str | None = None,
     budget: float | None = None,
@@ -265,7 +267,8 @@ def measure(
     ``subject`` is a Hugging Face folder or an :class:`lipscope.Attention`; ``input`` the tokens, an array [n, d] or a
     file ``X.npy``; ``embedded`` the input of layer 0 of a model, which goes through it. ``window`` and ``padding``
     (tokens at the beginning and at the end) hide tokens beside the mask. One measurement gives a :class:`Record`, several give :class:`Records`. ``directions`` keeps the
-    witness of every number as ``record.direction`` (of an :class:`lipscope.Attention` it is always kept). With
+    witness of every number as ``record.direction`` (of an :class:`lipscope.Attention` it is always kept).
+    ``enclose=1.05`` goes on until ``upper_whp`` is within this factor of ``lower``; ``enclose="none"`` spends nothing on it. With
     ``out="audit.jsonl"`` each record is written as it is made, and ``resume=True`` goes on after an interruption.
 
     ``executor`` is any ``concurrent.futures.Executor`` whose workers answer the questions, in this machine or others
@@ -391,7 +394,7 @@ def meanfield(
     restarts: int | None = None,
     tolerance: float | None = None,
     max_steps: int | None = None,
-    enclose: float | None = None,
+    enclose: float | str | None = None,
     delta: float | None = None,
     seed: int | None = None,
     threads: int | None = None,

@@ -70,6 +70,7 @@ void read_solver(const Options& o, MeasureOptions& solver) {
   o.read("tolerance", solver.tolerance);
   o.read("max_steps", solver.max_steps);
   o.read("enclose", solver.enclose);
+  o.read("from_above", solver.from_above);
   o.read("delta", solver.delta);
   o.read("threads", solver.threads);
 }

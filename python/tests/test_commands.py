@@ -59,6 +59,13 @@ def test_measure_with_an_enclosure_equals_the_program(program):
     assert found.lower <= found.upper_whp <= 1.1 * found.lower
 
 
+def test_measure_without_an_enclosure_equals_the_program(program):
+    found = lipscope.measure(random="d=32,heads=2,scale=0.2", length=40, enclose="none", certificate="none")
+    same(found, program("measure", "--random", "d=32,heads=2,scale=0.2", "--length", 40, "--enclose", "none",
+                        "--certificate", "none", "--json"))  # fmt: skip
+    assert found.upper_whp is None
+
+
 def test_other_commands_equal_the_program(program, tmp_path):
     random = "d=8,heads=2,scale=0.5"
     same(lipscope.bound(random=random, lengths=[4, 8], radius=2), program("bound", "--random", random, "--lengths", "4,8", "--radius", 2, "--json"))
@@ -286,6 +293,7 @@ def test_a_record_does_not_change_and_names_near_fields():
         (lambda: lipscope.measure(random="d=4,heads=3", length=3), lipscope.InputError, "random d=4,heads=3"),
         (lambda: lipscope.measure(random="d=4,heads=1", length=0), lipscope.InputError, "lengths 0"),
         (lambda: lipscope.measure(random="d=4,heads=1", length=3, enclose=0.9), ValueError, "enclose: .* got 0.9"),
+        (lambda: lipscope.measure(random="d=4,heads=1", length=3, enclose="nothing"), TypeError, "enclose: .* 'nothing'"),
         (lambda: lipscope.measure(random="d=4,heads=1", length=3, samples=0), ValueError, "samples: expected 1 or more, got 0"),
         (lambda: lipscope.measure(random="d=4,heads=1", length=3.5), TypeError, "lengths: expected a whole number, got 3.5"),
         (lambda: lipscope.measure(random="d=4,heads=1", length=3, norm="1"), lipscope.InputError, "norm"),

@@ -157,6 +157,20 @@ TEST_F(Measure, EnclosesAsAsked) {
   EXPECT_GE(record["upper"], record["lower"]);
 }
 
+TEST_F(Measure, WithoutAnEnclosureFindsTheSameAndSaysNothingLikely) {
+  const std::string asked =
+      "measure --json --certificate none --random d=48,heads=4 --length 20";
+  const auto usual = json_lines(test::lipscope(asked).out).at(0);
+  const Outcome run = test::lipscope(asked + " --enclose none");
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto record = json_lines(run.out).at(0);
+  EXPECT_TRUE(usual["upper_whp"].is_number());
+  EXPECT_TRUE(record["upper_whp"].is_null());
+  EXPECT_EQ(record["lower"], usual["lower"]);
+  EXPECT_EQ(record["steps"], usual["steps"]);
+  EXPECT_EQ(record["parameters"]["enclose"], "none");
+}
+
 TEST_F(Measure, CertifiesFromAboveByTheNamedCertificate) {
   // 640 columns: nothing is decomposed
   const std::string layer = "measure --json --random d=32,heads=4 --length 20 ";
