@@ -19,6 +19,7 @@
 #include "lipscope/cli/progress_bar.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/io/json_text.h"
+#include "lipscope/report/digits.h"
 #include "lipscope/report/findings.h"
 
 namespace lipscope::cli {
@@ -420,16 +421,17 @@ void print_promise(const audit::Trained& t) {
     return n == Norm::token ? "token norm" : "2-norm";
   };
   std::string text = fmt::format(
-      "certified constant at most {:.6g} (promised {:.6g}): input of layer 0 "
+      "certified constant at most {} (promised {:.6g}): input of layer 0 "
       "-> logits, {}, causal, up to {} characters, {}, of the best "
       "weights; embedded characters are at most {:.4g} long: constant times "
       "length {:.4g}; between root mean squares the constant is {:.4g}",
-      c.certified, c.limit, norm(c.norm), t.model.context, name_of(c.scope),
-      c.longest_token, c.certified * c.longest_token, c.certified_rms());
+      six_digits_above(c.certified), c.limit, norm(c.norm), t.model.context,
+      name_of(c.scope), c.longest_token, c.certified * c.longest_token,
+      c.certified_rms());
   if (c.in_other_norm)
-    text += fmt::format("; in the {} it is at most {:.6g}",
+    text += fmt::format("; in the {} it is at most {}",
                         norm(c.norm == Norm::two ? Norm::token : Norm::two),
-                        *c.in_other_norm);
+                        six_digits_above(*c.in_other_norm));
   print_lines(text + "\n");
 }
 

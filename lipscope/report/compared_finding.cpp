@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "lipscope/report/digits.h"
 #include "lipscope/report/findings.h"
 #include "lipscope/report/record_fields.h"
 

@@ -8,6 +8,7 @@
 #include <numbers>
 #include <set>
 
+#include "lipscope/report/digits.h"
 #include "lipscope/report/median.h"
 #include "lipscope/report/record_fields.h"
 
@@ -36,7 +37,7 @@ std::string from_above(const ordered_json& record) {
   if (likely && (!certain || std::log10(*likely) < certain->log10)) {
     const auto delta = number_of(record, "delta");
     return fmt::format(
-        ", and at most {} times{}", six_digits(*likely),
+        ", and at most {} times{}", six_digits_above(*likely),
         delta ? fmt::format(" but for a chance of {:.0e}", *delta) : "");
   }
   if (!certain) return "; nothing is proved from above";
@@ -62,7 +63,7 @@ std::string measured_finding(const Findings& records) {
       "Answer: {} reacts{}{}: a small change comes out {} times as large{}",
       whose(most), parts.size() > 1 || sorted.size() > 1 ? " most" : "",
       n ? fmt::format(", at n = {}", *n) : "",
-      six_digits(*number_of(most, "lower")), from_above(most));
+      six_digits_below(*number_of(most, "lower")), from_above(most));
   if (alike.size() > 1)
     text += fmt::format("; {} as strongly",
                         alike.size() == 2
@@ -86,7 +87,8 @@ std::string bounds_finding(const Findings& records) {
     return fmt::format(
         "Answer: no bound holds over all inputs: {} reacts {} times at tokens "
         "of norm {}, and ever more strongly farther out.",
-        whose(sorted.front()), six_digits(*number_of(sorted.front(), "lower")),
+        whose(sorted.front()),
+        six_digits_below(*number_of(sorted.front(), "lower")),
         radius ? six_digits(*radius) : "unknown");
   }
   const auto over = [](const ordered_json& r) {
@@ -133,9 +135,10 @@ std::string searched_finding(const Findings& records) {
   const ordered_json& most = sorted.front();
   const double lower = *number_of(most, "lower");
   const std::string start = text_of(inside(most, "details"), "start");
-  std::string text = fmt::format(
-      "Answer: the largest constant found is {} ({}{})", six_digits(lower),
-      where(most), start.empty() ? "" : ", from start '" + start + "'");
+  std::string text =
+      fmt::format("Answer: the largest constant found is {} ({}{})",
+                  six_digits_below(lower), where(most),
+                  start.empty() ? "" : ", from start '" + start + "'");
   if (const std::optional<UpperNumber> above = upper_of(most)) {
     text += fmt::format("; at most {} ({})", above->words,
                         text_of(most, "upper_by"));
@@ -202,13 +205,14 @@ std::string meanfield_finding(const Findings& records) {
         "Answer: cutting tokens does not matter at {}: moving them whole "
         "reacts most, {} times ({}).",
         both == 1 ? "this input" : fmt::format("any of these {} inputs", both),
-        six_digits(*number_of(largest->split, "lower")), where(largest->split));
+        six_digits_below(*number_of(largest->split, "lower")),
+        where(largest->split));
   return fmt::format(
       "Answer: cutting tokens matters at {} of {}, most at {}: {} times with "
       "cutting, {} times without ({}).",
       matters, counted(both, "input"), where(most->split),
-      six_digits(*number_of(most->split, "lower")),
-      six_digits(*number_of(most->move, "lower")),
+      six_digits_below(*number_of(most->split, "lower")),
+      six_digits_below(*number_of(most->move, "lower")),
       std::isfinite(gain) ? fmt::format("{:.3g} times as much", gain)
                           : "nothing without");
 }
@@ -228,11 +232,11 @@ std::string inverted_finding(const Findings& records) {
   if (!errors.empty())
     text += fmt::format(": the {} is {}",
                         errors.size() > 1 ? "largest error" : "error",
-                        six_digits(*number_of(errors.front(), "lower")));
+                        six_digits_below(*number_of(errors.front(), "lower")));
   if (bounds.size() == records.size())
     text += fmt::format("{} proved to be at most {}",
                         errors.empty() ? ": the error is" : ", and is",
-                        six_digits(*number_of(bounds.front(), "upper")));
+                        six_digits_above(*number_of(bounds.front(), "upper")));
   else
     text += bounds.empty()
                 ? "; nothing is proved of it"
@@ -259,7 +263,7 @@ std::string recovered_finding(const Findings& records) {
   text += fmt::format("{} of them proved", proved);
   return text + (bounded ? fmt::format("; the error is proved to be at most "
                                        "{}.",
-                                       six_digits(bound))
+                                       six_digits_above(bound))
                          : "; no bound on the error is proved.");
 }
 
@@ -302,8 +306,8 @@ std::string trained_finding(const ordered_json& s) {
   const auto limit = number_of(s, "limit"), got = number_of(s, "certified");
   if (limit && got)
     text += fmt::format("; promise {}: the constant is at most {}, promised {}",
-                        *got <= *limit ? "kept" : "BROKEN", six_digits(*got),
-                        six_digits(*limit));
+                        *got <= *limit ? "kept" : "BROKEN",
+                        six_digits_above(*got), six_digits(*limit));
   if (const auto cost = number_of(s, "cost_in_valid_nll"))
     text += fmt::format("; it costs {:+.4f} nats", *cost);
   return text + ".";

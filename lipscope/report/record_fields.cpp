@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lipscope/report/digits.h"
+
 namespace lipscope {
 
 using nlohmann::ordered_json;
@@ -48,13 +50,12 @@ std::string where(const ordered_json& record) {
 
 std::optional<UpperNumber> upper_of(const ordered_json& record) {
   if (const auto upper = number_of(record, "upper"))
-    return UpperNumber{std::log10(*upper), six_digits(*upper)};
+    return UpperNumber{std::log10(*upper), six_digits_above(*upper)};
   if (const auto log10 = number_of(record, "upper_log10"))
-    return UpperNumber{*log10, fmt::format("10^{:.1f}", *log10)};
+    return UpperNumber{*log10,
+                       fmt::format("10^{:.1f}", std::ceil(10 * *log10) / 10)};
   return std::nullopt;
 }
-
-std::string six_digits(double value) { return fmt::format("{:.6g}", value); }
 
 std::string counted(std::size_t count, const std::string& noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");

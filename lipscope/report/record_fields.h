@@ -31,9 +31,6 @@ struct UpperNumber {
 };
 std::optional<UpperNumber> upper_of(const nlohmann::ordered_json& record);
 
-/// Six digits, as in tables.
-std::string six_digits(double value);
-
 /// "1 input", "2 inputs".
 std::string counted(std::size_t count, const std::string& noun);
 

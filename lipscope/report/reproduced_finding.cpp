@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 
+#include "lipscope/report/digits.h"
 #include "lipscope/report/findings.h"
 #include "lipscope/report/growth.h"
 #include "lipscope/report/record_fields.h"

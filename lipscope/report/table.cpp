@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lipscope/core/visible_text.h"
+#include "lipscope/report/digits.h"
 #include "lipscope/report/wrap.h"
 
 namespace lipscope {
@@ -12,6 +13,15 @@ namespace lipscope {
 using nlohmann::ordered_json;
 
 namespace {
+
+// What stands in a field, by the side of which its numbers speak: a field is
+// called for it ("lower", "upper_whp").
+std::string cell_of(const std::string& field, const ordered_json& value) {
+  if (!value.is_number_float()) return cell(value);
+  if (field.starts_with("upper")) return six_digits_above(value.get<double>());
+  if (field.starts_with("lower")) return six_digits_below(value.get<double>());
+  return cell(value);
+}
 
 // a column with its title on top of its cells
 struct Strip {
@@ -25,7 +35,8 @@ Strip strip_of(const Column& column, const std::vector<ordered_json>& records) {
   Strip strip{column.title, column.rank, {column.title}};
   for (const ordered_json& record : records) {
     const auto at = record.find(column.field);
-    strip.cells.push_back(at == record.end() ? "-" : cell(*at));
+    strip.cells.push_back(at == record.end() ? "-"
+                                             : cell_of(column.field, *at));
   }
   for (const std::string& text : strip.cells)
     strip.width = std::max(strip.width, display_width(text));
@@ -67,8 +78,7 @@ std::vector<std::string> make_room(std::vector<Strip>& strips,
 
 std::string cell(const ordered_json& value) {
   if (value.is_null()) return "-";
-  if (value.is_number_float())
-    return fmt::format("{:.6g}", value.get<double>());
+  if (value.is_number_float()) return six_digits(value.get<double>());
   if (value.is_string()) return visible_line(value.get<std::string>());
   return visible_line(
       value.dump(-1, ' ', false, ordered_json::error_handler_t::replace));

@@ -75,7 +75,7 @@ TEST(MeasuredFinding, SaysWhatIsMissingWhatIsTiedAndWhatDidNotConverge) {
   // only the logarithm fits
   EXPECT_NE(measured_finding(
                 {with(measured(0, "all", 8, 1.0), {{"upper_log10", 350.25}})})
-                .find("at most 10^350.2 times"),
+                .find("at most 10^350.3 times"),
             std::string::npos);
 }
 

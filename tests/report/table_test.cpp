@@ -22,6 +22,16 @@ TEST(Table, AlignsToTheRight) {
             "16        1      -          -\n");
 }
 
+TEST(Table, RoundsToTheSideThatAFieldSpeaksOf) {
+  const double x = 1.2345678;
+  EXPECT_EQ(
+      table(
+          {{"lower", "l"}, {"upper", "u"}, {"upper_whp", "w"}, {"radius", "r"}},
+          {{{"lower", x}, {"upper", x}, {"upper_whp", -x}, {"radius", x}}}),
+      "      l        u         w        r\n"
+      "1.23456  1.23457  -1.23456  1.23457\n");
+}
+
 TEST(Table, LeavesOutTheLeastImportantColumnsAndSaysWhich) {
   EXPECT_EQ(table(columns, records, 29), table(columns, records));
   EXPECT_EQ(table(columns, records, 28),
