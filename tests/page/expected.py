@@ -17,6 +17,22 @@ def shown(x, digits=3):
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def shown_below(x):
+    """Four digits, rounded down; a thousandth of the last one does not count."""
+    return _shown_from(x, decimal.ROUND_FLOOR, 1e-3)
+
+
+def shown_above(x):
+    return _shown_from(x, decimal.ROUND_CEILING, -1e-3)
+
+
+def _shown_from(x, rounding, least):
+    if x == 0:
+        return "0"
+    last = 10.0 ** (math.floor(math.log10(x)) - 3)
+    return shown(float(decimal.Context(prec=4, rounding=rounding).plus(decimal.Decimal(x + least * last))), 4)
+
+
 def place(r):
     layer = "the layer" if r["layer"] is None else f"layer {r['layer']}"
     return layer if r["head"] == "all" else f"head {r['head']} of {layer}"
@@ -91,8 +107,8 @@ def above(r):
     if proved is None and likely is None:
         return ". Nothing is known from above."
     if proved is not None and (likely is None or proved <= likely):
-        return f", and none comes out more than {shown(10**proved, 4)} times as large."
-    return f", and none comes out more than {shown(10**likely, 4)} times as large, but for a chance of 10⁻¹⁰."
+        return f", and none comes out more than {shown_above(10**proved)} times as large."
+    return f", and none comes out more than {shown_above(10**likely)} times as large, but for a chance of 10⁻¹⁰."
 
 
 def headline(records):
@@ -105,7 +121,7 @@ def headline(records):
                f"{', equally' if len(tied) > 1 else ''}: at {input_of(top)}")
     else:
         who = f"{capital(place(top))}: at {input_of(top)}" + (f", the worst of {count_of(inputs, 'input')}" if inputs > 1 else "")
-    return f"{who}, a small change of the input can come out {shown(top['lower'], 4)} times as large{above(top)}"
+    return f"{who}, a small change of the input can come out {shown_below(top['lower'])} times as large{above(top)}"
 
 
 def rank_sentences(records):
@@ -123,7 +139,7 @@ def rank_sentences(records):
 def top_ten(records):
     """[(where, tokens, sample, at least)]"""
     known = sorted((r for r in records if r["lower"] is not None), key=lambda r: -r["lower"])[:10]
-    return [(capital(place(r)), shown(r["n"]), str(r["sample"]), shown(r["lower"], 4)) for r in known]
+    return [(capital(place(r)), shown(r["n"]), str(r["sample"]), shown_below(r["lower"])) for r in known]
 
 
 def median(values):

@@ -66,7 +66,7 @@ function rangeFigure({id, label, rows, caption, xTitle = "constant (log scale)"}
               label(item) {
                 const r = drawn[item.dataIndex];
                 return [
-                  r.lower !== null && `at least ${shownLog(r.lower)}`,
+                  r.lower !== null && `at least ${shownBelow(r.lower)}`,
                   r.whp !== null && `at most ${shownAbove(r.whp)}, but for a stated chance`,
                   r.upper !== null &&
                       `at most ${shownAbove(r.upper)}, proved${r.upperBy ? ` by ${r.upperBy}` : ""}`,
@@ -134,7 +134,7 @@ function growthFigure(records, fit) {
     tip: (p) => p.i === undefined ?
         undefined :
         [
-          `at least ${shown(num(p.i, "lower"))}${converged(p.i) ? "" : " (not converged)"}`,
+          `at least ${lowerShown(p.i)}${converged(p.i) ? "" : " (not converged)"}`,
           `${plural(num(p.i, "n"), "token")}, sample ${get(p.i, "sample") ?? "–"}, radius ${
               shown(num(p.i, "radius_rms"))}`,
         ],

@@ -39,8 +39,9 @@ const converged = (i) => get(i, "status") !== "not-converged";
 // Numbers that may be beyond double are kept as logarithms.
 const log10Of = (v) => (v !== null && v > 0 ? Math.log10(v) : null);
 const lowerLog = (i) => log10Of(num(i, "lower"));
+const lowerShown = (i) => (num(i, "lower") === 0 ? "0" : shownBelow(lowerLog(i)));
 const whpLog = (i) => log10Of(num(i, "upper_whp"));
-const upperLog = (i) => num(i, "upper_log10") ?? log10Of(num(i, "upper"));
+const upperLog = (i) => log10Of(num(i, "upper")) ?? num(i, "upper_log10");
 
 // From below above from above. Columns have seven digits, the logarithm as well.
 function contradicts(i) {

@@ -25,7 +25,7 @@ function howSure(i) {
   const over = (log) => (low === null ? "" : `; above / below ${ratioShown(log, low)}`);
   return [
     low !== null &&
-        el("p", null, el("i", {class: "side below"}), el("b", null, `At least ${shownLog(low)}`),
+        el("p", null, el("i", {class: "side below"}), el("b", null, `At least ${shownBelow(low)}`),
            `: a change that does it was found and checked in f64${
                converged(i) ? "" : "; the search for a worse one was cut short"}.`),
     w !== null && (up === null || w < up) &&
@@ -74,7 +74,6 @@ function measuredHeadline(view) {
   const i = list[0];
   const tied = tiedWith(list, i);
   const up = leastAbove(i);
-  const lower = num(i, "lower");
   const inputs = view.filter((k) => placeKey(k) === placeKey(i)).length;
   const who = list.length > 1 ?
       `${capital(namesOf(tied))} react${tied.length > 1 ? "" : "s"} most of ${of(list.length)}${
@@ -83,9 +82,9 @@ function measuredHeadline(view) {
           inputs > 1 ? `, the worst of ${plural(inputs, "input")}` : ""}`;
   return [
     `${who}, a small change of the input can come out `,
-    el("span", {class: "number"}, `${shown(lower)} times`), " as large",
+    el("span", {class: "number"}, `${lowerShown(i)} times`), " as large",
     up === null ? ". Nothing is known from above." :
-                  `, and none comes out more than ${shownLog(up.log)} times as large${
+                  `, and none comes out more than ${shownAbove(up.log)} times as large${
                       up.words.startsWith("proved") ? "" : `, ${up.words}`}.`
   ];
 }

@@ -146,7 +146,7 @@ function searchHeadline(records) {
       questions > 1 ? `The largest of ${count(questions)} searches: the` : "The"} worst input found reacts ${
       times(num(found, "lower"))} (${placeOf(found)}, n = ${plain(get(found, "n"))}${radiusWords(found)})${
       up === null ? "; nothing bounds it from above." :
-                    `; none can react more than ${shownLog(upperLog(up))} times, above / below ${
+                    `; none can react more than ${shownAbove(upperLog(up))} times, above / below ${
                         ratioShown(upperLog(up), lowerLog(found))}.`}`;
 }
 
@@ -184,7 +184,7 @@ function searchSection(records) {
               el("p", null,
                  `The worst input found reacts ${times(num(found, "lower"))}${
                      get(found, "lower_by") ? ` (${get(found, "lower_by")})` : ""}` +
-                     (up !== null ? `; none can react more than ${shownLog(up)} times: above / below ${
+                     (up !== null ? `; none can react more than ${shownAbove(up)} times: above / below ${
                                         ratioShown(up, lowerLog(found))}.` :
                                     ".")),
           curveFigure({

@@ -56,7 +56,10 @@ function leastAbove(i) {
 // Every ratio on the page is the larger number over the smaller, so at least 1; of two sides of one constant,
 // above / below. Both are given as log10.
 const ratioLog = (a, b) => (a === null || b === null ? null : Math.abs(a - b));
-const ratioShown = (a, b) => shownLog(ratioLog(a, b), 3);
+const ratioShown = (a, b) => {
+  const log = ratioLog(a, b);
+  return shownLog(log, log < Math.log10(1.1) ? 4 : 3);
+};
 
 function topTenSection() {
   const all = state.view.filter((i) => num(i, "lower") !== null);
@@ -64,8 +67,8 @@ function topTenSection() {
   const rows = topTen(state.view).map((i, k) => {
     const up = leastAbove(i);
     return [
-      String(k + 1), capital(placeOf(i)), shown(num(i, "n")), plain(get(i, "sample")), shown(num(i, "lower")),
-      up === null ? "–" : shownLog(up.log), up === null ? "nothing is known" : up.words,
+      String(k + 1), capital(placeOf(i)), shown(num(i, "n")), plain(get(i, "sample")), lowerShown(i),
+      up === null ? "–" : shownAbove(up.log), up === null ? "nothing is known" : up.words,
       up === null ? "–" : ratioShown(up.log, lowerLog(i))
     ];
   });

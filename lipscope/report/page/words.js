@@ -38,15 +38,18 @@ const shownLog = (log, digits = 4) => log === null ? "–" :
     Math.abs(log) < 300                            ? shown(10 ** log, digits) :
                                                      `10^${Number(log.toFixed(1))}`;
 
-// The same of a number from above: the last digit that is shown is rounded up, but for a
-// thousandth of it, which is more than the logarithm leaves out.
-function shownAbove(log, digits = 4) {
+// The same of a number from above, and of one from below: the last digit that is shown is
+// rounded to the side that the number speaks of, but for a thousandth of it, which is more
+// than the logarithm leaves out.
+function shownFrom(side, log, digits) {
   if (log === null || Math.abs(log) >= 300)
-    return shownLog(log === null ? null : Math.ceil(10 * log - 1e-3) / 10);
+    return shownLog(log === null ? null : side.round(10 * log + side.least) / 10);
   const kept = log >= 6 || log < -3 ? digits - 1 : digits;
   const last = 10 ** (Math.floor(log) - kept + 1);
-  return shown(Math.ceil(10 ** log / last - 1e-3) * last, digits);
+  return shown(side.round(10 ** log / last + side.least) * last, digits);
 }
+const shownAbove = (log, digits = 4) => shownFrom({round: Math.ceil, least: -1e-3}, log, digits);
+const shownBelow = (log, digits = 4) => shownFrom({round: Math.floor, least: 1e-3}, log, digits);
 
 const percent = (s) => `${Number((100 * s).toPrecision(3))} %`;
 const times = (x) => `${shown(x, 3)} times`;
