@@ -42,6 +42,7 @@ def callback_norm(
     delta: float = ...,
     seed: int = ...,
     threads: int = ...,
+    from_above: bool = ...,
 ) -> dict[str, Any]: ...
 def measure_operators(
     search: _Functions,
@@ -55,6 +56,7 @@ def measure_operators(
     delta: float = ...,
     seed: int = ...,
     threads: int = ...,
+    from_above: bool = ...,
     likely: Any = ...,
 ) -> dict[str, Any]: ...
 

@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from lipscope.records import Record
 class LocalOptions:
     """How a local constant is measured; see lipscope.torch.local_constant."""
 
-    enclose: float | None = None
+    enclose: float | Literal["none"] | None = None
     norm: str = "2"
     tolerance: float = 1e-5
     max_steps: int = 300
@@ -31,8 +31,8 @@ class LocalOptions:
     def __post_init__(self) -> None:
         if self.norm not in ("2", "inf", "token"):
             raise InputError(f"norm: {self.norm!r}; expected '2', 'inf' or 'token'")
-        if self.enclose is not None and not self.enclose > 1:
-            raise InputError(f"enclose: {self.enclose}; expected a factor above 1, or None")
+        if self.factor is not None and not (isinstance(self.factor, (int, float)) and self.factor > 1):
+            raise InputError(f"enclose: {self.enclose!r}; expected a factor above 1, None or 'none'")
         if self.enclose is not None and self.norm != "2":
             raise InputError(f"enclose: {self.enclose} with norm {self.norm!r}; only the 2-norm is enclosed")
         if not self.tolerance >= 0:
@@ -43,6 +43,11 @@ class LocalOptions:
             raise InputError(f"seed: {self.seed}; expected a whole number from 0 on")
         if not 0 < self.delta < 1:
             raise InputError(f"delta: {self.delta}; expected a probability between 0 and 1")
+
+    @property
+    def factor(self) -> Any:
+        """The factor that is asked for, or None."""
+        return None if self.enclose == "none" else self.enclose
 
 
 class Products(Protocol):
@@ -144,7 +149,8 @@ def _found(
     functions = (evidence.apply, evidence.apply_adjoint)
     rows, cols = evidence.rows, evidence.cols
     effort: dict[str, Any] = {
-        "enclose": options.enclose or 0.0,
+        "enclose": options.factor or 0.0,
+        "from_above": options.enclose != "none",
         "tolerance": options.tolerance,
         "max_steps": options.max_steps,
         "delta": options.delta,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +26,7 @@ def local_constant(
     f: Function,
     x: Any,
     *,
-    enclose: float | None = None,
+    enclose: float | Literal["none"] | None = None,
     norm: str = "2",
     batch: bool = False,
     output: int | str | None = None,
@@ -48,7 +48,8 @@ def local_constant(
         f: A function of one array that JAX can differentiate; the parameters of a model are bound
             beforehand (functools.partial, or a lambda).
         x: A floating-point array of any shape.
-        enclose: If given, a factor above 1: go on until `upper_whp` ≤ enclose · `lower`.
+        enclose: If given, a factor above 1: go on until `upper_whp` ≤ enclose · `lower`. "none" leaves out
+            `upper_whp`, and the products in f64 that it takes.
         norm: "2"; "inf", the largest entry; or "token", the longest token, of x [..., tokens, d].
         batch: The first axis of x counts independent inputs. There is one record for each, of f at
             x[i:i+1], whatever else is in the batch.
@@ -129,7 +130,7 @@ def _measure_at(f: Function, x: Any, output: int | str | None, options: LocalOpt
     search = _Jacobian(f, x.astype(searched), output)
     with jax.enable_x64(True):
         witness, reason = (search, None) if searched == jnp.float64 else _in_f64(f, x, output)
-        if options.enclose is not None and witness is None:
+        if options.factor is not None and witness is None:
             raise InputError(f"enclose={options.enclose}: needs f in f64, and f works in f32 only ({reason})")
         return jacobian_record(
             search,

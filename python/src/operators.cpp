@@ -33,6 +33,7 @@ struct Effort {
   double delta;
   std::uint64_t seed;
   int threads;
+  bool from_above = true;
   Vector likely = {};  // where to start, or empty
 };
 
@@ -44,6 +45,7 @@ MeasureOptions options_of(const Effort& e) {
   return {.tolerance = e.tolerance,
           .max_steps = e.max_steps,
           .enclose = e.enclose,
+          .from_above = e.from_above,
           .delta = e.delta,
           .seed = e.seed,
           .threads = e.threads,
@@ -215,7 +217,7 @@ nb::dict callback_norm(const nb::tuple& functions, Index rows, Index cols,
     else
       require_adjoint(in_f64, effort.seed);
     MeasureOptions options = options_of(effort);
-    options.from_above = !f32;
+    options.from_above = options.from_above && !f32;
     return f32 ? measure_norm(in_f32, widened, options)
                : measure_norm(in_f64, options);
   }();
@@ -263,33 +265,34 @@ void bind_operators(nb::module_& m) {
       [](const nb::tuple& functions, Index rows, Index cols, bool f32,
          const std::string& norm, Index tokens, double enclose,
          double tolerance, int max_steps, double delta, std::uint64_t seed,
-         int threads) {
+         int threads, bool from_above) {
         return callback_norm(
             functions, rows, cols, f32, norm, tokens,
-            {enclose, tolerance, max_steps, delta, seed, threads});
+            {enclose, tolerance, max_steps, delta, seed, threads, from_above});
       },
       "functions"_a, "rows"_a, "cols"_a, nb::kw_only(), "f32"_a = false,
       "norm"_a = "2", "tokens"_a = 0, "enclose"_a = 0.0, "tolerance"_a = 1e-5,
       "max_steps"_a = 300, "delta"_a = 1e-10, "seed"_a = 0, "threads"_a = 0,
+      "from_above"_a = true,
       "The norm of the operator with the functions (matvec, rmatvec).");
   m.def(
       "measure_operators",
       [](const nb::tuple& search, const nb::tuple& witness, Index rows,
          Index cols, double enclose, double tolerance, int max_steps,
-         double delta, std::uint64_t seed, int threads, nb::handle likely) {
+         double delta, std::uint64_t seed, int threads, bool from_above,
+         nb::handle likely) {
         return two_precisions(search, witness, rows, cols,
                               {enclose, tolerance, max_steps, delta, seed,
-                               threads, likely_of(likely)});
+                               threads, from_above, likely_of(likely)});
       },
       "search"_a, "witness"_a, "rows"_a, "cols"_a, nb::kw_only(),
       "enclose"_a = 0.0, "tolerance"_a = 1e-5, "max_steps"_a = 300,
-      "delta"_a = 1e-10, "seed"_a = 0, "threads"_a = 0,
+      "delta"_a = 1e-10, "seed"_a = 0, "threads"_a = 0, "from_above"_a = true,
       "likely"_a.none() = nb::none(),
       "The 2-norm of an operator that is given twice, each time as (matvec, "
       "rmatvec): searched for in f32, testified in f64. That rmatvec is the "
-      "adjoint of matvec is not tested here. Where `likely` is an array and no "
-      "enclosure is asked for, the search starts near it and says nothing from "
-      "above.");
+      "adjoint of matvec is not tested here. Where `likely` is an array the "
+      "search starts near it.");
 }
 
 }  // namespace lipscope::python

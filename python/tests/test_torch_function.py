@@ -360,6 +360,7 @@ def test_bad_input_is_named(name):
     "options, message",
     [
         ({"enclose": 0.9}, "enclose: 0.9; expected a factor above 1"),
+        ({"enclose": "nothing"}, "enclose: 'nothing'; expected a factor above 1, None or 'none'"),
         ({"norm": "3"}, "norm: '3'; expected '2', 'inf' or 'token'"),
         ({"norm": "token", "enclose": 1.1}, "enclose: 1.1 with norm 'token'"),
         ({"tolerance": -1.0}, "tolerance: -1.0"),
@@ -397,6 +398,17 @@ def test_without_an_enclosure_there_is_a_number_from_above(dtype):
         assert found.lower == pytest.approx(exact, rel=1e-6) and found.status == "converged"
     assert exact <= enclosed.upper_whp <= 1.2 * exact
     assert exact <= plain.upper_whp
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["f32", "f64"])
+def test_enclose_none_says_nothing_from_above_and_finds_the_same(dtype):
+    torch.manual_seed(1)
+    w = torch.randn(30, 30, dtype=dtype)
+    x = torch.randn(20, 30, dtype=dtype)
+    plain, alone = (lt.local_constant(lambda t: torch.tanh(t @ w), x, enclose=e) for e in (None, "none"))
+    assert alone.upper_whp is None and plain.upper_whp is not None
+    assert (alone.lower, alone.steps) == (plain.lower, plain.steps)
+    assert alone.parameters["enclose"] == "none"
 
 
 def test_ctrl_c_ends_a_measurement_by_products_of_torch():

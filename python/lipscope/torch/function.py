@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -23,7 +23,7 @@ def local_constant(
     f: Function,
     x: torch.Tensor,
     *,
-    enclose: float | None = None,
+    enclose: float | Literal["none"] | None = None,
     norm: str = "2",
     batch: bool = False,
     output: int | str | None = None,
@@ -46,7 +46,8 @@ def local_constant(
     Args:
         f: The function; a module must be in evaluation mode where the mode matters (dropout).
         x: A floating-point tensor of any shape.
-        enclose: If given, a factor above 1: go on until `upper_whp` ≤ enclose · `lower`.
+        enclose: If given, a factor above 1: go on until `upper_whp` ≤ enclose · `lower`. "none" leaves out
+            `upper_whp`, and the products in f64 that it takes.
         norm: "2"; "inf", the largest entry; or "token", the longest token, of x [..., tokens, d].
         batch: The first axis of x counts independent inputs. There is one record for each, of f at
             x[i:i+1], whatever else is in the batch.
@@ -125,7 +126,7 @@ def measure_at(
             check_same(in_search, at, search.value)
     pulled = search.require_adjoint(options.seed)
 
-    if options.enclose is not None and j64 is None:
+    if options.factor is not None and j64 is None:
         raise InputError(
             f"enclose={options.enclose}: needs f in f64, and f works in {short_name(own)} only "
             f"({reason})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -46,7 +46,7 @@ def audit(
     offset: int = 0,
     dtype: str = "f32",
     norm: str = "2",
-    enclose: float | None = None,
+    enclose: float | Literal["none"] | None = None,
     tolerance: float = 1e-5,
     max_steps: int = 300,
     delta: float = 1e-10,
