@@ -172,14 +172,15 @@ void TiledHead<Real>::tangent(const ConstHeadViews<Real>& d,
                               View<Real> dy) const {
   const Index n = at_.q.rows(), m = at_.q.cols();
   // dS = dq kᵀ + q dkᵀ is one product, [dq q] [k dk]ᵀ
-  MatrixOf<Real> left(n, 2 * m), right(n, 2 * m);
-  left << d.q, at_.q;
+  MatrixOf<Real> left, right(n, 2 * m);
   right << at_.k, d.k;
 
   MatrixOf<Real> ds, scratch;
   for (const Tile& t : tiles(n, weighting_)) {
+    left.resize(t.rows, 2 * m);
+    left << d.q.middleRows(t.begin, t.rows), at_.q.middleRows(t.begin, t.rows);
     ds.resize(t.rows, t.cols);
-    gemm<Real>(as_is(view(std::as_const(left), t.of_rows(2 * m))),
+    gemm<Real>(as_is(view(std::as_const(left))),
                transposed(view(std::as_const(right), t.of_seen(2 * m))),
                view(ds), Into::overwrite, products_);
     const ConstView<Real> p = weights(t, scratch);

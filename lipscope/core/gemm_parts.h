@@ -5,7 +5,8 @@
 #include "lipscope/core/errors.h"
 #include "lipscope/core/gemm.h"
 
-/// What gemm.cpp and product.cpp share; nobody else includes it.
+/// What gemm.cpp and product.cpp share, and the Jacobian of attention, which
+/// makes the columns of one head; nobody else includes it.
 namespace lipscope {
 
 /// The rows (or columns) [begin, begin + count) of a factor.
