@@ -224,8 +224,8 @@ void declare_train(CLI::App& app, TrainArguments& options) {
       app.add_option("--precision", o.training.products,
                      "how much of f32 numbers the products of a step read, "
                      "where the CPU is faster for reading less: full (24 "
-                     "bits), high (at least 16), bf16 (at least 8); losses and "
-                     "constants are always computed with all bits")
+                     "bits), high (at least 16), bf16 (at least 8); losses of "
+                     "texts and constants are computed with all bits")
           ->default_str("high")
           ->group(group);
   only(precision, by_name({Precision::full, Precision::high, Precision::bf16}));
