@@ -5,17 +5,22 @@
 // All take turns, so that a machine that is shared with others slows them down
 // alike, and the best time of each counts. `panels`, `eigen` and `onednn` are
 // their speeds as shares of the fastest. oneDNN has no product of doubles.
+// `pairs` is the speed of core/bf16_pairs.h, which reads eight bits of each
+// number, as a multiple of the fastest that reads all, where the CPU has them.
 
 #include <benchmark/benchmark.h>
 #include <time.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "lipscope/core/bf16_pairs.h"
 #include "lipscope/core/gemm.h"
 #include "lipscope/core/panels.h"
 #include "lipscope/core/rng.h"
@@ -64,8 +69,25 @@ void product_by(benchmark::State& state) {
   if constexpr (std::is_same_v<Real, float>)
     rivals.push_back(
         {"onednn", [&] { gemm<Real>(as_is(a), as_is(b), view(c)); }});
-  for (auto _ : state)
+  std::vector<Rival> of_eight_bits;
+  std::vector<std::uint16_t> memory(bf16_pairs::packed_size(size, size) + 32);
+  if constexpr (std::is_same_v<Real, float>) {
+    void* at = memory.data();
+    std::size_t bytes = 2 * memory.size();
+    auto* strips = static_cast<std::uint16_t*>(std::align(64, 1, at, bytes));
+    if (bf16_pairs::available()) {
+      bf16_pairs::pack({b.data(), size, false}, size, size, strips);
+      of_eight_bits.push_back(
+          {"pairs", [&, strips] {
+             bf16_pairs::multiply({a.data(), size, false}, {strips, size, size},
+                                  0, size, c.data(), size, m, false);
+           }});
+    }
+  }
+  for (auto _ : state) {
     for (Rival& rival : rivals) time_once(rival);
+    for (Rival& rival : of_eight_bits) time_once(rival);
+  }
 
   double best = rivals.front().seconds;
   for (const Rival& rival : rivals) best = std::min(best, rival.seconds);
@@ -73,6 +95,8 @@ void product_by(benchmark::State& state) {
                       static_cast<double>(size);
   state.counters["GFLOP/s"] = 1e-9 * flop / best;
   for (const Rival& rival : rivals)
+    state.counters[rival.name] = best / rival.seconds;
+  for (const Rival& rival : of_eight_bits)
     state.counters[rival.name] = best / rival.seconds;
 }
 

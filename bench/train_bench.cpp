@@ -1,10 +1,12 @@
 // Whole steps of training: forward, backward and AdamW, against the speed at
 // which this machine multiplies large matrices, on as many threads. Wall time:
 // leave no other load on the machine, or read the CPU time, of all threads.
-// full: the products of a step read all 24 bits of floats, as others do by
-// default. bench/peers/train_peer.py takes turns with it.
+// precision: what the products of a step read of floats, all 24 bits (0, as
+// others do by default), at least 16 (1), at least 8 (2).
+// bench/peers/train_peer.py takes turns with it.
 
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 #include <malloc.h>
 
 #include <algorithm>
@@ -43,9 +45,8 @@ void step(benchmark::State& state) {
   const LanguageModelConfig config{.mixer = all_mixers[state.range(0)],
                                    .characters = 65};
   const int threads = static_cast<int>(state.range(1));
-  Trainer trainer(config, {.products = state.range(2) == 1 ? Precision::full
-                                                           : Precision::high,
-                           .threads = threads});
+  Trainer trainer(
+      config, {.products = all_precisions[state.range(2)], .threads = threads});
   TrainingState at = trainer.initial();
   std::vector<int> text(100000);
   Rng rng(1);
@@ -64,7 +65,10 @@ void step(benchmark::State& state) {
     cpu = std::min(cpu, cpu_seconds() - cpu_start);
   }
   const double rows = static_cast<double>(trainer.batch() * config.context);
-  state.SetLabel(name_of(config.mixer));
+  state.SetLabel(
+      fmt::format("{}, {}: {}", name_of(config.mixer),
+                  name_of(all_precisions[state.range(2)]),
+                  products_in_words(all_precisions[state.range(2)])));
   state.counters["characters_per_s"] = rows / seconds;
   state.counters["seconds_a_step"] = seconds;
   state.counters["cpu_seconds_a_step"] = cpu;
@@ -74,8 +78,8 @@ void step(benchmark::State& state) {
   state.counters["of_peak"] = speed / peak;
 }
 BENCHMARK(step)
-    ->ArgNames({"model", "threads", "full"})
-    ->ArgsProduct({{0, 1, 2, 3, 5}, {1, 2}, {0, 1}})
+    ->ArgNames({"model", "threads", "precision"})
+    ->ArgsProduct({{0, 1, 2, 3, 5}, {1, 2}, {0, 1, 2}})
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
 

@@ -5,11 +5,12 @@
                                     models, which tests/train/peer_test.cpp compares with
     train_peer.py speed THREADS [MODEL...]
                                     characters a second at 4 layers, width 256, 8 heads,
-                                    context 128, batch 32, by the clock
+                                    context 128, batch 32, by the clock, with every setting
+                                    of PyTorch for products
     train_peer.py turns PROGRAM THREADS COUNT
                                     the same in turns with PROGRAM, which is
-                                    build/release/bench/train_bench: ratios of the speeds, with
-                                    lipscope's products of high and of full precision
+                                    build/release/bench/train_bench: ratios of the speeds, for
+                                    every precision of lipscope and every setting of PyTorch
     train_peer.py learn TEXT MODEL STEPS
                                     validation loss after so many steps, at the defaults
                                     of `lipscope train` (random numbers differ)
@@ -472,6 +473,11 @@ def usual(mixer, characters):
                  hidden=1024)
 
 
+# what PyTorch offers for f32 models: its default, a setting that lets products round their
+# factors to bf16, and autocast, which also keeps activations in bf16
+SETTINGS = ("f32", "medium", "autocast")
+
+
 class Stepper:
     """A model of usual size whose steps are timed, by the clock and by the CPU time of all threads."""
 
@@ -479,61 +485,74 @@ class Stepper:
         c = usual(mixer, 65)
         self.learner = Learner(c, initial(c, 0), 1e-3, 100)
         self.text = torch.randint(65, (32, 129))
-        self.best(1)
 
-    def best(self, steps):
-        """Seconds of the fastest of these steps, and CPU seconds of the cheapest."""
+    def best(self, steps, setting="f32"):
+        """Seconds of the fastest of these steps, and CPU seconds of the cheapest; one step more
+        first, to warm up."""
+        torch.set_float32_matmul_precision("medium" if setting == "medium" else "highest")
         wall, cpu = [], []
-        for _ in range(steps):
+        for _ in range(1 + steps):
             start, cpu_start = time.perf_counter(), time.process_time()
-            self.learner.step(self.text[:, :-1], self.text[:, 1:])
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=setting == "autocast"):
+                self.learner.step(self.text[:, :-1], self.text[:, 1:])
             wall.append(time.perf_counter() - start)
             cpu.append(time.process_time() - cpu_start)
-        return min(wall), min(cpu)
+        return min(wall[1:]), min(cpu[1:])
 
 
 def speed(threads, mixers):
     torch.set_num_threads(threads)
     for mixer in mixers:
-        seconds, cpu = Stepper(mixer).best(10)
-        print(json.dumps({"peer": "torch " + torch.__version__, "model": mixer, "threads": threads,
-                          "fused_attention": FUSED, "seconds_a_step": seconds,
-                          "cpu_seconds_a_step": cpu,
-                          "characters_per_second": 32 * 128 / seconds}))
+        for setting in SETTINGS:
+            seconds, cpu = Stepper(mixer).best(10, setting)
+            print(json.dumps({"peer": "torch " + torch.__version__, "model": mixer,
+                              "setting": setting, "threads": threads, "fused_attention": FUSED,
+                              "seconds_a_step": seconds, "cpu_seconds_a_step": cpu,
+                              "characters_per_second": 32 * 128 / seconds}), flush=True)
 
 
 def turns(program, threads, count):
     """lipscope (bench/train_bench.cpp) and PyTorch in turns of a few steps, the best step of
     each turn; ratios are those of one turn each."""
     torch.set_num_threads(threads)
+    precisions = ("full", "high", "bf16")
+    products = {}
 
-    def lipscope(mixer, full):
+    def lipscope(mixer, precision):
         number = ["dot", "l2"].index(mixer)
         text = subprocess.run(
-            [program, f"--benchmark_filter=^step/model:{number}/threads:{threads}/full:{full}/",
+            [program, f"--benchmark_filter=^step/model:{number}/threads:{threads}/"
+             f"precision:{precisions.index(precision)}/",
              "--benchmark_min_time=1", "--benchmark_format=json"],
             check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
         found = json.loads(text)["benchmarks"][0]
-        assert found["label"] == mixer
+        asked, products[precision] = found["label"].split(": ")
+        assert asked == f"{mixer}, {precision}"
         return found["seconds_a_step"], found["cpu_seconds_a_step"]
 
     for mixer in ("dot", "l2"):
-        stepper, rows = Stepper(mixer), []
+        stepper = Stepper(mixer)
+        # of each turn, seconds by the clock and of the CPU
+        ours, theirs = {p: [] for p in precisions}, {s: [] for s in SETTINGS}
         for _ in range(count):
-            rows.append((stepper.best(3), lipscope(mixer, 0), lipscope(mixer, 1)))
-        for full in (0, 1):
-            for by, clock in enumerate(("wall", "cpu")):
-                theirs = [r[0][by] for r in rows]
-                ours = [r[1 + full][by] for r in rows]
-                ratios = sorted(a / b for a, b in zip(theirs, ours))
-                print(json.dumps({
-                    "model": mixer, "threads": threads, "clock": clock,
-                    "lipscope_products": "full" if full else "high",
-                    "peer": "torch " + torch.__version__, "fused_attention": FUSED,
-                    "lipscope_characters_per_second": 32 * 128 / statistics.median(ours),
-                    "peer_characters_per_second": 32 * 128 / statistics.median(theirs),
-                    "ratio_median": statistics.median(ratios),
-                    "ratio_least": ratios[0], "ratio_most": ratios[-1], "turns": count}), flush=True)
+            for setting in SETTINGS:
+                theirs[setting].append(stepper.best(3, setting))
+            for precision in precisions:
+                ours[precision].append(lipscope(mixer, precision))
+        for by, clock in enumerate(("wall", "cpu")):
+            for precision in precisions:
+                for setting in SETTINGS:
+                    a = [t[by] for t in theirs[setting]]
+                    b = [o[by] for o in ours[precision]]
+                    ratios = sorted(x / y for x, y in zip(a, b))
+                    print(json.dumps({
+                        "model": mixer, "threads": threads, "clock": clock,
+                        "lipscope_precision": precision, "lipscope_products": products[precision],
+                        "peer": "torch " + torch.__version__, "peer_setting": setting,
+                        "lipscope_characters_per_second": 32 * 128 / statistics.median(b),
+                        "peer_characters_per_second": 32 * 128 / statistics.median(a),
+                        "ratio_median": statistics.median(ratios), "ratio_least": ratios[0],
+                        "ratio_most": ratios[-1], "turns": count}), flush=True)
 
 
 def learn(path, mixer, steps, **changes):

@@ -48,8 +48,11 @@ struct AttentionOptions {
   }
 
   /// Bytes that a Jacobian may keep of attention weights; beyond them they are
-  /// rebuilt tile by tile at every product. 0: a quarter of the machine's. Kept
-  /// and rebuilt weights have the same bits, and so has all that follows.
+  /// rebuilt tile by tile at every product. 0: a quarter of the machine's.
+  /// Queries, keys and values beyond them, or of more than 2²⁶ numbers in a
+  /// sequence, are made anew as well where they are projections of x alone.
+  /// What is kept and what is rebuilt have the same bits, and so has all that
+  /// follows.
   std::uint64_t memory = 0;
 };
 

@@ -15,6 +15,7 @@
 #include "lipscope/attention/tiled_head.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/gemm.h"
+#include "lipscope/core/gemm_parts.h"
 #include "lipscope/core/memory.h"
 #include "lipscope/core/parallel.h"
 
@@ -26,6 +27,10 @@ namespace lipscope {
 //   X ─ project ─► q k v ─ features ─► head (P) ─► y ─ W_O ─► f(X)
 //
 // Biases only place the point; no tangent passes through them.
+//
+// Of long sequences q, k and v of all heads would take more memory than
+// anything else. Then x alone is kept, and a head is made anew for every
+// product: a quarter more time, and the same bits.
 //
 // Borrows the map, which must outlive this.
 template <class Real>
@@ -46,6 +51,14 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
             x.rows(), map.options_.sequences);
     require(x.allFinite(), "attention: the tokens are not all finite");
     require_weighting();
+    if (map.options_.rope)
+      rope_.emplace(n_, map.query_width_, *map.options_.rope);
+    all_.resize(map.options_.sequences);
+    std::iota(all_.begin(), all_.end(), Index{0});
+    if (too_long_to_keep()) {
+      x_ = x;
+      return;
+    }
 
     MatrixOf<Real> projected =
         product(as_is(x), map.project_, map.options_.threads);
@@ -57,10 +70,6 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
         map.projection_bias_.head(biased).transpose();
 
     norm_queries_and_keys(projected);
-    if (map.options_.rope)
-      rope_.emplace(n_, map.query_width_, *map.options_.rope);
-    all_.resize(map.options_.sequences);
-    std::iota(all_.begin(), all_.end(), Index{0});
     heads_.resize(map.options_.sequences * map.heads_);
     raw_.resize(heads_.size());
     for_each_head(all_, [&](Index slot, Index place) {
@@ -75,9 +84,10 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
   // see settled_scores.h; what is found in f32 is computed again in f64
   void require_settled() const {
     if constexpr (std::is_same_v<Real, double>)
-      for (std::size_t slot = 0; slot < heads_.size(); ++slot)
-        require_settled_scores(heads_[slot]->at(),
-                               weighting(static_cast<Index>(slot)));
+      for (Index slot = 0; slot < slots(); ++slot) {
+        std::optional<TiledHead<Real>> made;
+        require_settled_scores(head(slot, made).at(), weighting(slot));
+      }
   }
 
   Index rows() const override { return tokens_ * output_width(); }
@@ -89,13 +99,22 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     // a sequence that does not move needs no work: those that do are packed
     const std::vector<Index> moving = sequences_in(v);
     MatrixOf<Real> scratch;
-    MatrixOf<Real> dprojected = product(as_is(packed(v, moving, scratch)),
-                                        map_.project_, map_.options_.threads);
-    norms_tangent(dprojected, moving);
+    const ConstView<Real> dx = packed(v, moving, scratch);
+    MatrixOf<Real> dprojected;
+    if (heads_kept()) {
+      dprojected = product(as_is(dx), map_.project_, map_.options_.threads);
+      norms_tangent(dprojected, moving);
+    }
 
-    MatrixOf<Real> dy(dprojected.rows(), map_.heads_ * map_.value_width_);
+    MatrixOf<Real> dy(dx.rows(), map_.heads_ * map_.value_width_);
     for_each_head(moving, [&](Index slot, Index place) {
       const View<Real> out = view(dy, head_rectangle(place));
+      if (!heads_kept()) {
+        std::optional<TiledHead<Real>> made;
+        const HeadFeatures<Real> d = rotated(projected_alone(dx, place));
+        head(slot, made).tangent(view(d), out);
+        return;
+      }
       if (plain()) {
         heads_[slot]->tangent(feature_views(std::as_const(dprojected), place),
                               out);
@@ -115,11 +134,15 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     // the lines of apply, transposed and in reverse
     const std::vector<Index> moving = sequences_in(u);
     MatrixOf<Real> scratch, unprojected;
-    const ConstView<Real> gy =
-        unproject(packed(u, moving, scratch), unprojected);
+    const ConstView<Real> gf = packed(u, moving, scratch);
+    const ConstView<Real> gy = heads_kept() ? unproject(gf, unprojected) : gf;
 
     MatrixOf<Real> gprojected(gy.rows(), map_.projection_.cols());
     for_each_head(moving, [&](Index slot, Index place) {
+      if (!heads_kept()) {
+        cotangent_alone(gf, slot, place, gprojected);
+        return;
+      }
       const ConstView<Real> in = view(gy, head_rectangle(place));
       if (plain()) {
         heads_[slot]->cotangent(in, feature_views(gprojected, place));
@@ -158,8 +181,9 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     MatrixOf<Real> gmoved(norms_.empty() ? 0 : tokens_, gprojected.cols());
     for_each_head(all_, [&](Index slot, Index place) {
       const HeadFeatures<Real> draw = rotated(slice(dprojected, place));
+      std::optional<TiledHead<Real>> made;
       const TangentCotangent<Real> g = head_tangent_cotangent(
-          head_state(heads_[slot]->at(), weighting(slot)),
+          head_state(head(slot, made).at(), weighting(slot)),
           features_tangent(slot, draw),
           MatrixOf<Real>(view(gy, head_rectangle(place))));
       HeadFeatures<Real> back = features_cotangent(slot, g.at);
@@ -188,9 +212,10 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     std::vector<MatrixOf<Real>> covariances;
     if (kind_.shift == ShiftEffect::queries_and_values && !rope_ &&
         norms_.empty()) {
-      covariances.resize(heads_.size());
+      covariances.resize(slots());
       for_each_head(all_, [&](Index slot, Index) {
-        covariances[slot] = heads_[slot]->mean_covariance();
+        std::optional<TiledHead<Real>> made;
+        covariances[slot] = head(slot, made).mean_covariance();
       });
     }
     const bool mixes = map_.output_.size() > 0;
@@ -217,7 +242,8 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
   MatrixOf<Real> value() const {
     MatrixOf<Real> y(tokens_, map_.heads_ * map_.value_width_);
     for_each_head(all_, [&](Index slot, Index place) {
-      view(y, head_rectangle(place)) = heads_[slot]->value();
+      std::optional<TiledHead<Real>> made;
+      view(y, head_rectangle(place)) = head(slot, made).value();
     });
     if (kind_.adds_value_bias_last())
       y.rowwise() += map_.projection_bias_.tail(mixed_width()).transpose();
@@ -287,6 +313,87 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
     product_into(as_is(m), factor, unflatten(v, tokens_, cols),
                  map_.options_.threads);
     return v;
+  }
+
+  Index slots() const { return map_.options_.sequences * map_.heads_; }
+  bool heads_kept() const { return x_.size() == 0; }
+
+  // Whether q, k and v of all heads take too much; only of heads whose features
+  // are the projections, as they are or rotated.
+  bool too_long_to_keep() const {
+    if (features_.make || map_.options_.query_key_norm) return false;
+    constexpr std::uint64_t most_numbers = std::uint64_t{1} << 26;
+    const std::uint64_t numbers =
+        static_cast<std::uint64_t>(n_) *
+        static_cast<std::uint64_t>(map_.projection_.cols());
+    const std::uint64_t memory = map_.options_.memory;
+    return numbers > most_numbers ||
+           (memory > 0 && numbers > memory / sizeof(Real));
+  }
+
+  // the head of a slot: kept, or made in `made`
+  const TiledHead<Real>& head(Index slot,
+                              std::optional<TiledHead<Real>>& made) const {
+    if (heads_kept()) return *heads_[slot];
+    HeadFeatures<Real> at = projected_alone(view(x_), slot);
+    const Places columns = places(slot);
+    const auto add = [&](MatrixOf<Real>& m, const Rectangle& of) {
+      m.rowwise() += map_.projection_bias_.segment(of.col, of.cols).transpose();
+    };
+    add(at.q, columns.q);
+    add(at.k, columns.k);
+    if (!kind_.adds_value_bias_last()) add(at.v, columns.v);
+    return made.emplace(rotated(std::move(at)), weighting(slot),
+                        TiledHead<Real>::Keep::nothing);
+  }
+
+  // Columns [first, first + width) of rows times a factor, on this thread, with
+  // the bits that they have among all columns.
+  MatrixOf<Real> columns_of_product(const ConstView<Real>& rows,
+                                    const RightFactor<Real>& factor,
+                                    Index first, Index width) const {
+    const Index begin = first / 48 * 48;
+    MatrixOf<Real> c(rows.rows(), first - begin + width);
+    gemm_columns(as_is(rows), factor, begin, view(c), Into::overwrite);
+    if (begin == first) return c;
+    return c.rightCols(width);
+  }
+
+  // what the head at a place reads of these tokens (or of their tangents),
+  // without biases
+  HeadFeatures<Real> projected_alone(const ConstView<Real>& tokens,
+                                     Index place) const {
+    const Places at = places(place);
+    const ConstView<Real> rows = view(tokens, {at.q.row, 0, n_, tokens.cols()});
+    const auto make = [&](const Rectangle& of) {
+      return columns_of_product(rows, map_.project_, of.col, of.cols);
+    };
+    return {.q = make(at.q), .k = make(at.k), .v = make(at.v)};
+  }
+
+  // from the cotangent of the output to the columns of one head, which is made
+  // for it
+  void cotangent_alone(const ConstView<Real>& gf, Index slot, Index place,
+                       MatrixOf<Real>& gprojected) const {
+    const Rectangle of = head_rectangle(place);
+    MatrixOf<Real> in;
+    if (map_.output_.size() > 0)
+      in = columns_of_product(view(gf, {of.row, 0, n_, gf.cols()}), map_.unmix_,
+                              of.col, of.cols);
+    const ConstView<Real> gy =
+        map_.output_.size() > 0 ? view(std::as_const(in)) : view(gf, of);
+    std::optional<TiledHead<Real>> made;
+    const TiledHead<Real>& at = head(slot, made);
+    if (plain()) {
+      at.cotangent(gy, feature_views(gprojected, place));
+      return;
+    }
+    HeadFeatures<Real> back{.q = MatrixOf<Real>(n_, at.at().q.cols()),
+                            .k = MatrixOf<Real>(n_, at.at().k.cols()),
+                            .v = MatrixOf<Real>(n_, at.at().v.cols())};
+    at.cotangent(gy, view(back));
+    rope_->unrotate(back);
+    unslice(back, place, gprojected);
   }
 
   // whether a head compares and mixes the projections as they are
@@ -462,7 +569,8 @@ class MultiHeadAttention<Real>::Jacobian final : public LinearOperator<Real> {
   const KindFeatures<Real>& features_;
   Index tokens_, n_;        // in all, and of one sequence
   std::vector<Index> all_;  // the sequences
-  std::vector<std::optional<TiledHead<Real>>> heads_;
+  std::vector<std::optional<TiledHead<Real>>> heads_;  // or nothing, and
+  MatrixOf<Real> x_;                                   // what they are made of
   std::vector<HeadFeatures<Real>> raw_;  // empty where nothing reads it
   std::vector<BlockNorm<Real>> norms_;   // of q and of k, or none
   std::optional<Rope<Real>> rope_;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "lipscope/core/errors.h"
-#include "lipscope/core/gemm.h"
 
 namespace lipscope {
 template <class Real>
@@ -51,7 +50,8 @@ template <class Real>
 MatrixOf<Real> TiledHead<Real>::scores(const Tile& t) const {
   MatrixOf<Real> s(t.rows, t.cols);
   gemm<Real>(as_is(view(at_.q, t.of_rows(at_.q.cols()))),
-             transposed(view(at_.k, t.of_seen(at_.k.cols()))), view(s));
+             transposed(view(at_.k, t.of_seen(at_.k.cols()))), view(s),
+             Into::overwrite, products_);
   if (weighting_.log_mass.size() > 0)
     s.rowwise() += weighting_.log_mass.segment(t.first, t.cols)
                        .transpose()
@@ -68,11 +68,12 @@ MatrixOf<Real> TiledHead<Real>::scores(const Tile& t) const {
 
 template <class Real>
 TiledHead<Real>::TiledHead(HeadFeatures<Real> at, Weighting weighting,
-                           Keep keep)
+                           Keep keep, Precision products)
     : at_(std::move(at)),
       weighting_(std::move(weighting)),
       largest_(at_.q.rows()),
-      shares_(at_.q.rows()) {
+      shares_(at_.q.rows()),
+      products_(products) {
   const Index n = at_.q.rows();
   for (const Tile& t : tiles(n, weighting_)) {
     MatrixOf<Real> p = scores(t);
@@ -98,7 +99,7 @@ MatrixOf<Real> TiledHead<Real>::value() const {
   for (const Tile& t : tiles(at_.q.rows(), weighting_))
     gemm<Real>(as_is(weights(t, scratch)),
                as_is(view(at_.v, t.of_seen(at_.v.cols()))),
-               view(y, t.of_rows(y.cols())));
+               view(y, t.of_rows(y.cols())), Into::overwrite, products_);
   return y;
 }
 
@@ -114,7 +115,7 @@ MatrixOf<Real> TiledHead<Real>::mean_covariance() const {
     seen.segment(t.first, t.cols) += p.colwise().sum().transpose();
     means.resize(t.rows, m + w);  // k̄ and y
     gemm<Real>(as_is(p), as_is(view(std::as_const(both), t.of_seen(m + w))),
-               view(means));
+               view(means), Into::overwrite, products_);
     c.noalias() -= means.leftCols(m).transpose() * means.rightCols(w);
   }
   c.noalias() += at_.k.transpose() * (seen.asDiagonal() * at_.v);
@@ -171,24 +172,26 @@ void TiledHead<Real>::tangent(const ConstHeadViews<Real>& d,
                               View<Real> dy) const {
   const Index n = at_.q.rows(), m = at_.q.cols();
   // dS = dq kᵀ + q dkᵀ is one product, [dq q] [k dk]ᵀ
-  MatrixOf<Real> left(n, 2 * m), right(n, 2 * m);
-  left << d.q, at_.q;
+  MatrixOf<Real> left, right(n, 2 * m);
   right << at_.k, d.k;
 
   MatrixOf<Real> ds, scratch;
   for (const Tile& t : tiles(n, weighting_)) {
+    left.resize(t.rows, 2 * m);
+    left << d.q.middleRows(t.begin, t.rows), at_.q.middleRows(t.begin, t.rows);
     ds.resize(t.rows, t.cols);
-    gemm<Real>(as_is(view(std::as_const(left), t.of_rows(2 * m))),
+    gemm<Real>(as_is(view(std::as_const(left))),
                transposed(view(std::as_const(right), t.of_seen(2 * m))),
-               view(ds));
+               view(ds), Into::overwrite, products_);
     const ConstView<Real> p = weights(t, scratch);
     // dP = P ∘ (dS − ⟨P, dS⟩), or P ∘ (1 − P) ∘ dS; P is 0 where it is hidden
     differentiate(p, ds);
     // dy = dP v + P dv
     const View<Real> out = view(dy, t.of_rows(dy.cols()));
-    gemm<Real>(as_is(ds), as_is(view(at_.v, t.of_seen(at_.v.cols()))), out);
+    gemm<Real>(as_is(ds), as_is(view(at_.v, t.of_seen(at_.v.cols()))), out,
+               Into::overwrite, products_);
     gemm<Real>(as_is(p), as_is(view(d.v, t.of_seen(d.v.cols()))), out,
-               Into::add);
+               Into::add, products_);
   }
 }
 
@@ -222,7 +225,8 @@ void TiledHead<Real>::cotangent(const ConstView<Real>& gy, HeadViews<Real> g,
     const Into into = t.begin == 0 ? Into::overwrite : Into::add;
     const ConstView<Real> gy_tile = view(gy, t.of_rows(w));
     gs.resize(t.rows, t.cols);
-    gemm<Real>(as_is(gy_tile), transposed(view(at_.v, t.of_seen(w))), view(gs));
+    gemm<Real>(as_is(gy_tile), transposed(view(at_.v, t.of_seen(w))), view(gs),
+               Into::overwrite, products_);
     const ConstView<Real> p = weights(t, scratch);
     // gS = P ∘ (gP − ⟨P, gP⟩), or P ∘ (1 − P) ∘ gP. The mean is also ⟨gy, y⟩,
     // but taken from another sum it would not cancel what rounding left here
@@ -232,10 +236,11 @@ void TiledHead<Real>::cotangent(const ConstView<Real>& gy, HeadViews<Real> g,
         gby_distance->segment(n - 1 - (t.begin + r) + t.first, t.cols) +=
             gs.row(r).transpose().template cast<double>();
     gemm<Real>(as_is(gs), as_is(view(at_.k, t.of_seen(m))),
-               view(g.q, t.of_rows(m)));
+               view(g.q, t.of_rows(m)), Into::overwrite, products_);
     gemm<Real>(transposed(gs), as_is(view(at_.q, t.of_rows(m))),
-               view(g.k, t.of_seen(m)), into);
-    gemm<Real>(transposed(p), as_is(gy_tile), view(g.v, t.of_seen(w)), into);
+               view(g.k, t.of_seen(m)), into, products_);
+    gemm<Real>(transposed(p), as_is(gy_tile), view(g.v, t.of_seen(w)), into,
+               products_);
   }
 }
 

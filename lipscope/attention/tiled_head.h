@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "lipscope/attention/head.h"
+#include "lipscope/core/gemm.h"
 
 namespace lipscope {
 
@@ -37,7 +38,8 @@ class TiledHead {
  public:
   enum class Keep { weights, nothing };  ///< P, or what rebuilds it
 
-  TiledHead(HeadFeatures<Real> at, Weighting weighting, Keep keep);
+  TiledHead(HeadFeatures<Real> at, Weighting weighting, Keep keep,
+            Precision products = Precision::full);
 
   const HeadFeatures<Real>& at() const { return at_; }
 
@@ -80,6 +82,7 @@ class TiledHead {
   // round away
   VectorOf<Real> largest_, shares_;
   std::vector<MatrixOf<Real>> kept_;  // P, tile by tile, or nothing
+  Precision products_;
 };
 
 }  // namespace lipscope

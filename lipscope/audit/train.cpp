@@ -58,6 +58,7 @@ ordered_json settings_of(const TrainRequest& o, const std::string& text) {
   if (t.optimizer == Optimizer::muon) json["muon-lr"] = t.muon.rate;
   // the rate of every step depends on the last one
   if (t.schedule.after == Schedule::After::linear) json["steps"] = o.run.steps;
+  if (t.products != Precision::high) json["precision"] = name_of(t.products);
   if (t.zero_outputs) json["zero-outputs"] = true;
   const WeightLimits& l = t.limits;
   if (l.lipschitz)

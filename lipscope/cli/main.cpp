@@ -104,9 +104,10 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
 
-  // what a product frees the next one takes again; given back to the system in
-  // between, its pages would have to be made anew every time
-  mallopt(M_MMAP_THRESHOLD, 1 << 25);
+  // What a product frees the next one takes again; given back to the system in
+  // between, its pages would have to be made anew every time. But for buffers
+  // of 8 MB and more: kept, those of long sequences would fill the memory.
+  mallopt(M_MMAP_THRESHOLD, 1 << 23);
   mallopt(M_TRIM_THRESHOLD, 1 << 29);
 
   CLI::App app(

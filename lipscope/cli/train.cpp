@@ -221,6 +221,15 @@ void declare_train(CLI::App& app, TrainArguments& options) {
                "the matrices by which attention and MLP write begin at zero, "
                "so that every layer begins by adding nothing")
       ->group(group);
+  auto* precision =
+      app.add_option("--precision", o.training.products,
+                     "how much of f32 numbers the products of a step read, "
+                     "where the CPU is faster for reading less: full (24 "
+                     "bits), high (at least 16), bf16 (at least 8); losses of "
+                     "texts and constants are computed with all bits")
+          ->default_str("high")
+          ->group(group);
+  only(precision, by_name({Precision::full, Precision::high, Precision::bf16}));
   count("--eval-every", o.run.eval_every,
         "steps between evaluations; each is also a checkpoint");
   app.add_option("--measure", o.run.measured_characters,

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "lipscope/core/thread_scratch.h"
+#include "lipscope/core/transpose_16.h"
 
 namespace lipscope::bf16_tiles {
 namespace {
@@ -34,40 +35,28 @@ __mmask16 first(Index count) {
                                               : 0);
 }
 
+// The nearest number of 8 bits, to even; NaN stays what it is.
+__m512i rounded(__m512i x) {
+  const __m512i odd =
+      _mm512_and_si512(_mm512_srli_epi32(x, 16), _mm512_set1_epi32(1));
+  const __m512i up =
+      _mm512_add_epi32(x, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  const __m512 as_float = _mm512_castsi512_ps(x);
+  return _mm512_mask_or_epi32(
+      up, _mm512_cmp_ps_mask(as_float, as_float, _CMP_UNORD_Q), x,
+      _mm512_set1_epi32(0x400000));
+}
+
 // The leading 8 bits are bf16's if the lower half of the f32 is zero; what is
-// left is exact.
+// left is exact. One part alone is rounded.
 template <int parts>
 void cut(__m512i x, __m512i (&part)[parts]) {
   const __m512i upper_half = _mm512_set1_epi32(static_cast<int>(0xffff0000));
+  if constexpr (parts == 1) x = rounded(x);
   for (int p = 0; p < parts; ++p) {
     part[p] = _mm512_and_si512(x, upper_half);
     x = _mm512_castps_si512(
         _mm512_sub_ps(_mm512_castsi512_ps(x), _mm512_castsi512_ps(part[p])));
-  }
-}
-
-// 16 rows of 16 pairs
-void transpose(__m512i (&r)[16]) {
-  __m512i t[16];
-  for (int i = 0; i < 16; i += 2) {
-    t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
-    t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
-  }
-  for (int i = 0; i < 16; i += 4) {
-    r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
-    r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
-    r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
-    r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
-  }
-  for (int i = 0; i < 4; ++i) {
-    t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
-    t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xdd);
-    t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
-    t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xdd);
-  }
-  for (int i = 0; i < 8; ++i) {
-    r[i] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88);
-    r[i + 8] = _mm512_shuffle_i32x4(t[i], t[i + 8], 0xdd);
   }
 }
 
@@ -171,10 +160,12 @@ void sum(const uint16_t* a, const uint16_t* b, Index strip, Index steps) {
       LIPSCOPE_LEFT(0) LIPSCOPE_SUM
       LIPSCOPE_RIGHT(2) LIPSCOPE_SUM
       LIPSCOPE_RIGHT(0) LIPSCOPE_SUM
-    } else {
+    } else if constexpr (parts == 2) {
       LIPSCOPE_LEFT(1) LIPSCOPE_RIGHT(0) LIPSCOPE_SUM
       LIPSCOPE_LEFT(0) LIPSCOPE_SUM
       LIPSCOPE_RIGHT(1) LIPSCOPE_SUM
+    } else {
+      LIPSCOPE_LEFT(0) LIPSCOPE_RIGHT(0) LIPSCOPE_SUM
     }
     // clang-format on
   }
@@ -302,13 +293,17 @@ Index packed_size(Index k, Index n, Parts parts) {
 }
 
 void pack(Floats b, Index k, Index n, Parts parts, uint16_t* to) {
-  parts == Parts::two ? pack<2>(b, k, n, to) : pack<3>(b, k, n, to);
+  (parts == Parts::one   ? pack<1>
+   : parts == Parts::two ? pack<2>
+                         : pack<3>)(b, k, n, to);
 }
 
 void multiply(Floats a, Packed b, Index first, Index cols, float* c,
               Index c_stride, Index m, bool add) {
-  (b.parts == Parts::two ? multiply<2> : multiply<3>)(a, b, first, cols, c,
-                                                      c_stride, m, add);
+  (b.parts == Parts::one ? multiply<1>
+   : b.parts == Parts::two
+       ? multiply<2>
+       : multiply<3>)(a, b, first, cols, c, c_stride, m, add);
 }
 
 }  // namespace lipscope::bf16_tiles

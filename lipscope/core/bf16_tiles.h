@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "lipscope/core/floats.h"
+
 /// Products of f32 matrices from products of bf16 tiles, on CPUs that multiply
 /// such tiles by themselves (Intel's AMX, sixteen times as many operations a
 /// cycle as f32 vectors). A number is cut into parts of eight bits each, which
@@ -16,6 +18,8 @@
 ///   three parts   x₁y₁ + x₁y₂ + x₂y₁ + x₂y₂ + x₁y₃ + x₃y₁, which is all of xy
 ///                 but some 2⁻²¹|xy| at worst: as exact as f32 products are
 ///   two parts     x₁y₁ + x₁y₂ + x₂y₁, all but some 2⁻¹³|xy| at worst
+///   one part      x₁y₁ with x₁ the nearest number of eight bits (to even),
+///                 all but some 2⁻⁷|xy| at worst
 ///
 /// Numbers below 2⁻¹⁰² may lose their last part, as the tiles take denormal
 /// numbers for zero. Infinite numbers give NaN.
@@ -29,15 +33,7 @@ using Index = std::ptrdiff_t;
 /// Whether this CPU and this kernel have them.
 bool available();
 
-enum class Parts { two = 2, three = 3 };
-
-/// Rows of floats, `stride` apart; transposed: the factor is its transpose. The
-/// numbers are borrowed for the call.
-struct Floats {
-  const float* data = nullptr;
-  Index stride = 0;
-  bool transposed = false;
-};
+enum class Parts { one = 1, two = 2, three = 3 };
 
 /// How many numbers a right factor [k×n] takes when it is cut.
 Index packed_size(Index k, Index n, Parts parts);

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
+#include <stdexcept>
 #include <type_traits>
 
+#include "lipscope/core/bf16_pairs.h"
 #include "lipscope/core/bf16_tiles.h"
 #include "lipscope/core/errors.h"
 #include "lipscope/core/gemm_parts.h"
@@ -21,17 +24,7 @@ namespace {
 // bytes of the panels of a right factor that are kept between products
 constexpr Index most_kept = Index{1} << 25;
 
-// ---- by tiles
-
-// rows and columns of a right factor that are cut at a time
-constexpr Index deepest = 384, widest = 1024;
-
-bf16_tiles::Parts parts_of(Precision precision) {
-  return precision == Precision::full ? bf16_tiles::Parts::three
-                                      : bf16_tiles::Parts::two;
-}
-
-bf16_tiles::Floats floats(const Factor<float>& f) {
+Floats floats(const Factor<float>& f) {
   return {f.matrix.data(), f.matrix.outerStride(), f.transposed};
 }
 
@@ -50,6 +43,25 @@ Number* room_for(Index count) {
       Scratch::right_factor, static_cast<std::size_t>(count) * sizeof(Number)));
 }
 
+bool only_f32 = false;
+
+// ---- by tiles
+
+// rows and columns of a right factor that are cut at a time
+constexpr Index deepest = 384, widest = 1024;
+
+bf16_tiles::Parts parts_of(Precision precision) {
+  switch (precision) {
+    case Precision::full:
+      return bf16_tiles::Parts::three;
+    case Precision::high:
+      return bf16_tiles::Parts::two;
+    case Precision::bf16:
+      return bf16_tiles::Parts::one;
+  }
+  throw std::invalid_argument("gemm: no such precision");
+}
+
 // A right factor that is cut for one product.
 bf16_tiles::Packed cut_for_now(const Factor<float>& b, Precision precision) {
   const bf16_tiles::Parts parts = parts_of(precision);
@@ -59,9 +71,7 @@ bf16_tiles::Packed cut_for_now(const Factor<float>& b, Precision precision) {
   return {to, b.rows(), b.cols(), parts};
 }
 
-bool tiles_forbidden = false;
-
-bool tiles_available() { return !tiles_forbidden && bf16_tiles::available(); }
+bool tiles_available() { return !only_f32 && bf16_tiles::available(); }
 
 // Whether tiles gain where a product of any shape is wanted: a number that is
 // cut must serve in enough products. Measured: at 3 parts they gain 1.1 at
@@ -91,6 +101,33 @@ void multiply_cutting_tiles(const Factor<float>& a, const Factor<float>& b,
           cut_for_now(rows_of(cols_of(b, j, cols), q, deep), precision), 0,
           part, q > 0 ? Into::add : into);
     }
+}
+
+// ---- by pairs
+
+bool pairs_available(Precision precision) {
+  return precision == Precision::bf16 && !only_f32 && bf16_pairs::available();
+}
+
+void multiply_by_pairs(const Factor<float>& a, const bf16_pairs::Packed& b,
+                       Index first, View<float>& c, Into into) {
+  bf16_pairs::multiply(floats(a), b, first, c.cols(), c.data(), c.outerStride(),
+                       c.rows(), into == Into::add);
+}
+
+// As many columns of B at a time as stay in cache. The sums are not cut.
+void multiply_cutting_pairs(const Factor<float>& a, const Factor<float>& b,
+                            View<float>& c, Into into) {
+  const Index k = b.rows();
+  const Index most = std::max<Index>(1, (Index{1} << 18) / (48 * k)) * 48;
+  for (Index j = 0; j < c.cols(); j += most) {
+    const Index cols = std::min(most, c.cols() - j);
+    std::uint16_t* to =
+        room_for<std::uint16_t>(bf16_pairs::packed_size(k, cols));
+    bf16_pairs::pack(floats(cols_of(b, j, cols)), k, cols, to);
+    View<float> part = view(c, {0, j, c.rows(), cols});
+    multiply_by_pairs(a, {to, k, cols}, 0, part, into);
+  }
 }
 
 // ---- by panels
@@ -192,11 +229,38 @@ void gemm_on_this_thread(const Factor<double>& a, const Factor<double>& b,
 
 }  // namespace
 
-bool tiles_serve(Index n, Index k, Precision precision, bool beforehand) {
-  if (!tiles_available()) return false;
-  if (beforehand) return n >= 48 && k >= 48;
-  const bool full = precision == Precision::full;
-  return n >= (full ? 128 : 64) && k >= (full ? 96 : 32);
+std::string name_of(Precision precision) {
+  switch (precision) {
+    case Precision::full:
+      return "full";
+    case Precision::high:
+      return "high";
+    case Precision::bf16:
+      return "bf16";
+  }
+  throw std::invalid_argument("name_of: no such precision");
+}
+
+std::string products_in_words(Precision precision) {
+  if (tiles_available()) {
+    const char* const parts[] = {"one part", "two parts", "three parts"};
+    return fmt::format("bf16 tiles, {}",
+                       parts[static_cast<int>(parts_of(precision)) - 1]);
+  }
+  return pairs_available(precision) ? "bf16 pairs" : "f32";
+}
+
+template <class Real>
+Kernel kernel_for(Index n, Index k, Precision precision, bool beforehand) {
+  if constexpr (std::is_same_v<Real, float>) {
+    const bool full = precision == Precision::full;
+    if (tiles_available() &&
+        (beforehand ? n >= 48 && k >= 48
+                    : n >= (full ? 128 : 64) && k >= (full ? 96 : 32)))
+      return Kernel::tiles;
+    if (pairs_available(precision)) return Kernel::pairs;
+  }
+  return Kernel::panels;
 }
 
 template <class Real>
@@ -206,6 +270,10 @@ void gemm(Factor<Real> a, Factor<Real> b, View<Real> c, Into into,
   if constexpr (std::is_same_v<Real, float>) {
     if (tiles_gain(c.rows(), c.cols(), a.cols(), precision)) {
       multiply_cutting_tiles(a, b, c, into, precision);
+      return;
+    }
+    if (pairs_available(precision)) {
+      multiply_cutting_pairs(a, b, c, into);
       return;
     }
   }
@@ -226,19 +294,25 @@ RightFactor<Real>::RightFactor(Factor<Real> b, Precision precision)
       transposed_(b.transposed),
       precision_(precision) {
   const Index k = b.rows(), n = b.cols();
+  if (k * n == 0) return;
+  kernel_ = kernel_for<Real>(n, k, precision, true);
   if constexpr (std::is_same_v<Real, float>) {
-    if (tiles_serve(n, k, precision, true)) {
+    if (kernel_ == Kernel::tiles) {
       auto* to = aligned<std::uint16_t>(
           bf16_tiles::packed_size(k, n, parts_of(precision)));
-      tiles_.reset(to);
+      cut_.reset(to);
       bf16_tiles::pack(floats(b), k, n, parts_of(precision), to);
-      return;
+    } else if (kernel_ == Kernel::pairs) {
+      auto* to = aligned<std::uint16_t>(bf16_pairs::packed_size(k, n));
+      cut_.reset(to);
+      bf16_pairs::pack(floats(b), k, n, to);
     }
   }
-  if (k * n == 0 || k * n * static_cast<Index>(sizeof(Real)) > most_kept)
+  if (kernel_ != Kernel::panels ||
+      k * n * static_cast<Index>(sizeof(Real)) > most_kept)
     return;
   auto* to = aligned<Real>(panels::packed_size<Real>(k, n));
-  panels_.reset(to);
+  cut_.reset(to);
   panels::pack(numbers(b), k, n, to);
 }
 
@@ -246,26 +320,35 @@ template <class Real>
 void gemm_columns(const Factor<Real>& a, const RightFactor<Real>& b,
                   Index first, View<Real> c, Into into) {
   const Factor<Real> whole = b.factor();
+  const Index k = whole.rows(), n = whole.cols();
   if constexpr (std::is_same_v<Real, float>) {
-    if (b.tiles() != nullptr) {
-      multiply_by_tiles(
-          a, {b.tiles(), whole.rows(), whole.cols(), parts_of(b.precision())},
-          first, c, into);
+    const auto* cut = static_cast<const std::uint16_t*>(b.cut());
+    if (b.kernel() == Kernel::tiles) {
+      multiply_by_tiles(a, {cut, k, n, parts_of(b.precision())}, first, c,
+                        into);
+      return;
+    }
+    if (b.kernel() == Kernel::pairs) {
+      multiply_by_pairs(a, {cut, k, n}, first, c, into);
       return;
     }
   }
-  if (b.panels() != nullptr)
-    multiply_by_panels(a, b.panels(), whole.cols(), first, c, into);
+  if (b.cut() != nullptr)
+    multiply_by_panels(a, static_cast<const Real*>(b.cut()), n, first, c, into);
   else
     multiply_cutting_panels(a, cols_of(whole, first, c.cols()), c, into);
 }
 
 template <class Real>
 void gemm_cutting(const Factor<Real>& a, const Factor<Real>& b, View<Real> c,
-                  bool by_tiles, Precision precision) {
+                  Kernel kernel, Precision precision) {
   if constexpr (std::is_same_v<Real, float>) {
-    if (by_tiles) {
+    if (kernel == Kernel::tiles) {
       multiply_cutting_tiles(a, b, c, Into::overwrite, precision);
+      return;
+    }
+    if (kernel == Kernel::pairs) {
+      multiply_cutting_pairs(a, b, c, Into::overwrite);
       return;
     }
   }
@@ -277,10 +360,8 @@ void gemm(Factor<Real> a, const RightFactor<Real>& b, View<Real> c, Into into) {
   if (begin_product(a, b.factor(), c, into)) gemm_columns(a, b, 0, c, into);
 }
 
-WithoutTiles::WithoutTiles() : before_(tiles_forbidden) {
-  tiles_forbidden = true;
-}
-WithoutTiles::~WithoutTiles() { tiles_forbidden = before_; }
+WithoutTiles::WithoutTiles() : before_(only_f32) { only_f32 = true; }
+WithoutTiles::~WithoutTiles() { only_f32 = before_; }
 
 template void gemm(Factor<float>, Factor<float>, View<float>, Into, Precision);
 template void gemm(Factor<double>, Factor<double>, View<double>, Into,
@@ -295,8 +376,10 @@ template void gemm_columns(const Factor<float>&, const RightFactor<float>&,
 template void gemm_columns(const Factor<double>&, const RightFactor<double>&,
                            Index, View<double>, Into);
 template void gemm_cutting(const Factor<float>&, const Factor<float>&,
-                           View<float>, bool, Precision);
+                           View<float>, Kernel, Precision);
 template void gemm_cutting(const Factor<double>&, const Factor<double>&,
-                           View<double>, bool, Precision);
+                           View<double>, Kernel, Precision);
+template Kernel kernel_for<float>(Index, Index, Precision, bool);
+template Kernel kernel_for<double>(Index, Index, Precision, bool);
 
 }  // namespace lipscope

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <cstdint>
 #include <memory>
+#include <string>
 
 #include "lipscope/core/matrix.h"
 
@@ -35,18 +35,37 @@ Factor<Real> transposed(const MatrixOf<Real>& m) {
   return {view(m), true};
 }
 
-/// How much of floats a product reads. Sums are f32 in both cases, and doubles
+/// How much of floats a product reads. Sums are f32 in all cases, and doubles
 /// are always read whole.
 enum class Precision {
   full,  ///< all 24 bits
-  high   ///< at least the leading 16, where the CPU is faster for it: a product
-        ///< is then off by some 2⁻¹³ of it at worst (core/bf16_tiles.h). What
-        ///< learns by noisy gradients does not feel it
+  high,  ///< at least the leading 16, where the CPU is faster for it: a product
+         ///< is then off by some 2⁻¹³ of it at worst (core/bf16_tiles.h). What
+         ///< learns by noisy gradients does not feel it
+  bf16  ///< at least the nearest number of 8 bits, where the CPU is faster for
+        ///< it: a product is then off by some 2⁻⁷ of it at worst
+        ///< (core/bf16_pairs.h)
 };
 
+inline constexpr Precision all_precisions[] = {Precision::full, Precision::high,
+                                               Precision::bf16};
+
+std::string name_of(Precision precision);  ///< "full", "high", "bf16"
+
+/// What makes a large f32 product on this CPU.
+enum class Kernel {
+  panels,  ///< core/panels.h
+  tiles,   ///< core/bf16_tiles.h, of one part, two or three by the precision
+  pairs    ///< core/bf16_pairs.h
+};
+
+/// In words, what this CPU makes large f32 products of: "f32", "bf16 tiles, two
+/// parts", "bf16 pairs", ….
+std::string products_in_words(Precision precision);
+
 /// C ← A B, or C ← C + A B, on the calling thread alone: through Eigen for
-/// double; for float through oneDNN, or by bf16 tiles where the CPU has them
-/// and the product is large enough to gain. C must not overlap A or B.
+/// double; for float through oneDNN, or by bf16 tiles or pairs where the CPU
+/// has them and the product is large enough to gain. C must not overlap A or B.
 ///
 /// The bits depend on the numbers and on the shapes, not on where the matrices
 /// stand in memory. They may depend on the number of rows: for products whose
@@ -63,14 +82,14 @@ void gemm(Factor<Real> a, Factor<Real> b, View<Real> c,
 // measured for one sequence is therefore the same whichever sequences share its
 // products.
 //
-// It holds by construction: bf16 tiles and panels (core/bf16_tiles.h,
-// core/panels.h) both make every number in an order of their own, and which of
-// the two makes it depends on the right factor and the precision alone.
+// It holds by construction: every Kernel makes every number in an order of its
+// own, and which of them makes it depends on the right factor and the precision
+// alone.
 
-/// A right factor that many products share, made ready once: cut into tiles
-/// where the CPU has them, into panels otherwise. Keep what it was made from as
-/// it is for as long as the factor lives: where panels would take too much
-/// memory, they are cut from it at every product.
+/// A right factor that many products share, made ready once: cut for the kernel
+/// that is fastest on this CPU. Keep what it was made from as it is for as long
+/// as the factor lives: where panels would take too much memory, they are cut
+/// from it at every product.
 template <class Real>
 class RightFactor {
  public:
@@ -80,12 +99,9 @@ class RightFactor {
   Factor<Real> factor() const {
     return {{data_, rows_, cols_, Eigen::OuterStride<>(stride_)}, transposed_};
   }
-  /// The tiles, or nothing.
-  const std::uint16_t* tiles() const {
-    return static_cast<const std::uint16_t*>(tiles_.get());
-  }
-  /// The panels, or nothing.
-  const Real* panels() const { return static_cast<const Real*>(panels_.get()); }
+  Kernel kernel() const { return kernel_; }
+  /// As the kernel reads it, or nothing.
+  const void* cut() const { return cut_.get(); }
   Precision precision() const { return precision_; }
 
  private:
@@ -96,7 +112,8 @@ class RightFactor {
   Index rows_ = 0, cols_ = 0, stride_ = 0;
   bool transposed_ = false;
   Precision precision_ = Precision::full;
-  std::unique_ptr<void, Free> tiles_, panels_;
+  Kernel kernel_ = Kernel::panels;
+  std::unique_ptr<void, Free> cut_;
 };
 
 /// C ← A B, or C ← C + A B, on the calling thread alone.
@@ -119,8 +136,8 @@ void product_into(Factor<Real> a, Factor<Real> b, View<Real> c, int threads,
                   Precision precision = Precision::full);
 
 /// While one lives, products and right factors are made as on a CPU without
-/// tiles: for tests, and to compare with other machines. Make it and end it
-/// while no other thread multiplies.
+/// tiles and pairs: for tests, and to compare with other machines. Make it and
+/// end it while no other thread multiplies.
 class WithoutTiles {
  public:
   WithoutTiles();

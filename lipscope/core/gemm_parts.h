@@ -5,7 +5,8 @@
 #include "lipscope/core/errors.h"
 #include "lipscope/core/gemm.h"
 
-/// What gemm.cpp and product.cpp share; nobody else includes it.
+/// What gemm.cpp and product.cpp share, and the Jacobian of attention, which
+/// makes the columns of one head; nobody else includes it.
 namespace lipscope {
 
 /// The rows (or columns) [begin, begin + count) of a factor.
@@ -41,18 +42,19 @@ bool begin_product(const Factor<Real>& a, const Factor<Real>& b, View<Real>& c,
   return false;
 }
 
-/// Whether tiles make the rows of a product: by the right factor [k×n] alone,
-/// which is cut beforehand, or for one product that is taken to have many rows.
-bool tiles_serve(Index n, Index k, Precision precision, bool beforehand);
+/// What makes the rows of a product: by the right factor [k×n] alone, which is
+/// cut beforehand, or for one product that is taken to have many rows.
+template <class Real>
+Kernel kernel_for(Index n, Index k, Precision precision, bool beforehand);
 
 /// Columns [first, first + c.cols()) of A B; first is a multiple of 48.
 template <class Real>
 void gemm_columns(const Factor<Real>& a, const RightFactor<Real>& b,
                   Index first, View<Real> c, Into into);
 
-/// C ← A B by a B that is cut for it, into tiles or into panels.
+/// C ← A B by a B that is cut for it.
 template <class Real>
 void gemm_cutting(const Factor<Real>& a, const Factor<Real>& b, View<Real> c,
-                  bool by_tiles, Precision precision);
+                  Kernel kernel, Precision precision);
 
 }  // namespace lipscope

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <type_traits>
 #include <vector>
 
 #include "lipscope/core/gemm.h"
@@ -42,15 +41,15 @@ constexpr Index long_sum = 512;
 
 template <class Real>
 void product_of_long_sums(const Factor<Real>& a, const Factor<Real>& b,
-                          View<Real> c, int threads, bool by_tiles,
+                          View<Real> c, int threads, Kernel kernel,
                           Precision precision) {
   const Index pieces = (a.cols() + long_sum - 1) / long_sum;
   const auto make = [&](Index i, const Rectangle& at, View<Real> to) {
     const Index begin = i * long_sum;
     const Index count = std::min(long_sum, a.cols() - begin);
     gemm_cutting(rows_of(cols_of(a, begin, count), at.row, at.rows),
-                 cols_of(rows_of(b, begin, count), at.col, at.cols), to,
-                 by_tiles, precision);
+                 cols_of(rows_of(b, begin, count), at.col, at.cols), to, kernel,
+                 precision);
   };
   const Tiling tiling(c.rows(), c.cols(), 256, 384);
   if (tiling.count() < 4) {
@@ -84,17 +83,16 @@ template <class Real>
 void product_into(Factor<Real> a, Factor<Real> b, View<Real> c, int threads,
                   Precision precision) {
   if (!begin_product(a, b, c, Into::overwrite)) return;
-  const bool by_tiles = std::is_same_v<Real, float> &&
-                        tiles_serve(b.cols(), b.rows(), precision, false);
+  const Kernel kernel = kernel_for<Real>(b.cols(), b.rows(), precision, false);
   if (a.cols() >= 4 * long_sum) {
-    product_of_long_sums(a, b, c, threads, by_tiles, precision);
+    product_of_long_sums(a, b, c, threads, kernel, precision);
     return;
   }
   const Tiling tiling(c.rows(), c.cols(), 256, 384);
   parallel_for(tiling.count(), threads, [&](Index tile) {
     const Rectangle at = tiling.of(tile, c.rows(), c.cols());
     gemm_cutting(rows_of(a, at.row, at.rows), cols_of(b, at.col, at.cols),
-                 view(c, at), by_tiles, precision);
+                 view(c, at), kernel, precision);
   });
 }
 

@@ -6,7 +6,7 @@ namespace lipscope {
 
 /// What a product keeps in scratch memory of its thread. Two that are in use at
 /// the same time have names of their own.
-enum class Scratch { right_factor, left_panels, left_tiles };
+enum class Scratch { right_factor, left_panels, left_tiles, left_pairs };
 
 /// At least so many bytes for the calling thread alone, aligned to 64. They are
 /// kept for its next call with the same name, which may move them, and freed

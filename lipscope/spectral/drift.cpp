@@ -27,34 +27,31 @@ double drift_factor(int probes, double delta) {
 }  // namespace
 
 Drift::Drift(const LinearOperator<float>& rounded, const DriftOptions& options)
-    : options_(options) {
+    : options_(options), cols_(rounded.cols() / options.sequences) {
   require(options.probes > 0 && options.delta > 0.0 && options.delta < 1.0,
           "Drift: {} probes, delta {}", options.probes, options.delta);
   require(options.sequences > 0 && rounded.rows() % options.sequences == 0 &&
               rounded.cols() % options.sequences == 0,
           "Drift: [{}x{}] has no {} parts of equal size", rounded.rows(),
           rounded.cols(), options.sequences);
-  for (int i = 0; i < options.probes; ++i) {
-    // the same probe for every part: none is drawn for its neighbours
-    probes_.push_back(flatten(gaussian(rounded.cols() / options.sequences, 1,
-                                       Rng(options.seed).split(i)))
-                          .cast<float>());
-    images_.push_back(
-        rounded.apply(probes_.back().replicate(options.sequences, 1)));
-  }
+  for (int i = 0; i < options.probes; ++i)
+    images_.push_back(rounded.apply(probe(i).replicate(options.sequences, 1)));
+}
+
+VectorOf<float> Drift::probe(int i) const {
+  return flatten(gaussian(cols_, 1, Rng(options_.seed).split(i))).cast<float>();
 }
 
 std::vector<double> Drift::bounds(const LinearOperator<double>& exact) const {
   const Index parts = options_.sequences, rows = exact.rows() / parts;
-  require(images_[0].size() == exact.rows() &&
-              probes_[0].size() * parts == exact.cols(),
+  require(images_[0].size() == exact.rows() && cols_ * parts == exact.cols(),
           "Drift: [{}x{}] in f32 and [{}x{}] in f64", images_[0].size(),
-          probes_[0].size() * parts, exact.rows(), exact.cols());
+          cols_ * parts, exact.rows(), exact.cols());
   std::vector<double> longest(parts, 0.0);
-  for (std::size_t i = 0; i < probes_.size(); ++i) {
-    const Vector drift =
-        exact.apply(probes_[i].cast<double>().replicate(parts, 1)) -
-        images_[i].cast<double>();
+  for (int i = 0; i < options_.probes; ++i) {
+    const Vector all = probe(i).cast<double>().replicate(parts, 1);
+    Vector drift = exact.apply(all);
+    drift -= images_[i].cast<double>();
     for (Index s = 0; s < parts; ++s) {
       // a vector of its own: where it begins in memory must not matter
       const double length = Vector(drift.segment(s * rows, rows)).norm();

@@ -22,7 +22,8 @@ struct DriftOptions {
 ///   ‖E‖₂ ≤ α √(2/π) max_i ‖E ω_i‖,   α = δ^{−1/r},
 ///
 /// except with probability δ [HalkoMartinssonTropp11]; proved in the .cpp. J̃ is
-/// needed only while this is made, so that J need not stand beside it.
+/// needed only while this is made, so that J need not stand beside it. Probes
+/// are drawn twice rather than kept.
 class Drift final {
  public:
   Drift(const LinearOperator<float>& rounded, const DriftOptions& options);
@@ -31,8 +32,11 @@ class Drift final {
   std::vector<double> bounds(const LinearOperator<double>& exact) const;
 
  private:
+  // the same for every part: none is drawn for its neighbours
+  VectorOf<float> probe(int i) const;
+
   DriftOptions options_;
-  std::vector<VectorOf<float>> probes_;  // of one part
+  Index cols_;                           // of one part
   std::vector<VectorOf<float>> images_;  // J̃ ω of all parts
 };
 

@@ -66,6 +66,16 @@ std::vector<Recomputed> recomputed(const LinearOperator<double>& j,
   return result;
 }
 
+// of the sequences
+Vector end_to_end(std::vector<Vector> each) {
+  if (each.size() == 1) return std::move(each[0]);
+  const Index size = each[0].size();
+  Vector all(static_cast<Index>(each.size()) * size);
+  for (std::size_t s = 0; s < each.size(); ++s)
+    all.segment(static_cast<Index>(s) * size, size) = each[s];
+  return all;
+}
+
 bool enclosed(const Measurement& m, const MeasureOptions& options) {
   return options.enclose == 0.0 ||
          (m.upper_whp && *m.upper_whp <= options.enclose * m.lower);
@@ -216,28 +226,37 @@ class Search final {
             sequences_, unknowns_, rows_, j32->cols());
 
     if (forms_.likely) hint_ = as_hint(forms_.likely(*j32), sequences_);
+    // what J in f32 was made of
+    forms_.in_f32 = {};
+    forms_.likely = {};
     GolubKahanOptions options = iteration();
-    options.hint = hint_;
+    if (options_.enclose == 0.0)
+      options.hint = std::move(hint_);  // nothing is enclosed in f64
+    else
+      options.hint = hint_;
     // f32 resolves no residual below a few of its units
     options.tolerance = std::max(options.tolerance, 1e-6);
-    options.enclose = part_of_enclosure(0.9);
-    const auto estimates = golub_kahan(*j32, sequences_, options);
-    std::optional<Drift> drift;
-    if (options_.from_above)
-      drift.emplace(*j32, DriftOptions{.probes = drift_probes(),
-                                       .delta = options_.delta / 3,
-                                       .seed = drift_seed(),
-                                       .sequences = sequences_});
-    j32.reset();
-    adopt(estimates, NormMethod::golub_kahan_f32);
-    if (!drift) return;
-    const std::vector<double> bounds = drift->bounds(j64());
-    for (Index s = 0; s < sequences_; ++s) {
-      const NormEstimate& e = estimates[s];
-      found_[s].upper_whp =
-          e.upper_factor * e.value * (1.0 + slack_f32) + bounds[s];
-      if (e.upper_factor <= options.enclose) said_its_part_.push_back(s);
+    const double enclose = options.enclose = part_of_enclosure(0.9);
+    std::vector<NormEstimate> estimates =
+        golub_kahan(*j32, sequences_, std::move(options));
+    if (options_.from_above) {
+      // all of the drift before the rest in f64: both would not fit side by
+      // side
+      const Drift drift(*j32, {.probes = drift_probes(),
+                               .delta = options_.delta / 3,
+                               .seed = drift_seed(),
+                               .sequences = sequences_});
+      j32.reset();
+      const std::vector<double> bounds = drift.bounds(j64());
+      for (Index s = 0; s < sequences_; ++s) {
+        const NormEstimate& e = estimates[s];
+        found_[s].upper_whp =
+            e.upper_factor * e.value * (1.0 + slack_f32) + bounds[s];
+        if (e.upper_factor <= enclose) said_its_part_.push_back(s);
+      }
     }
+    j32.reset();
+    adopt(std::move(estimates), NormMethod::golub_kahan_f32);
   }
 
   // The drift may take a tenth of an enclosure, and without one, where the
@@ -267,14 +286,15 @@ class Search final {
     options.hint = hint_;
     options.enclose = part_of_enclosure(0.999);
     options.seed = Rng(options_.seed).split(fresh_stream).next();
-    const auto estimates = golub_kahan(j64(), sequences_, options);
-    adopt(estimates, NormMethod::golub_kahan_f64);
+    std::vector<NormEstimate> estimates =
+        golub_kahan(j64(), sequences_, std::move(options));
     for (const Index s : loose) {
       const NormEstimate& e = estimates[s];
       const double upper = e.upper_factor * e.value * (1.0 + slack_f64);
       std::optional<double>& known = found_[s].upper_whp;
       known = known ? std::min(*known, upper) : upper;
     }
+    adopt(std::move(estimates), NormMethod::golub_kahan_f64);
   }
 
   bool continues_in_f64() const {
@@ -292,18 +312,18 @@ class Search final {
     for (Index s = 0; s < sequences_; ++s)
       if (found_[s].residual > options_.tolerance)
         options.start.segment(s * cols_, cols_) = found_[s].direction;
-    adopt(golub_kahan(j64(), sequences_, options), NormMethod::golub_kahan_f64);
+    adopt(golub_kahan(j64(), sequences_, std::move(options)),
+          NormMethod::golub_kahan_f64);
   }
 
   // Keeps each direction that testifies to no less than the one known. Less by
   // rounding does not count: the later one has the smaller residual.
-  void adopt(const std::vector<NormEstimate>& estimates, NormMethod by) {
+  void adopt(std::vector<NormEstimate> estimates, NormMethod by) {
     constexpr double rounding = 1e-13;
-    Vector directions(unknowns_);
-    for (Index s = 0; s < sequences_; ++s)
-      directions.segment(s * cols_, cols_) = estimates[s].direction;
-    const std::vector<Recomputed> exact =
-        recomputed(j64(), sequences_, directions);
+    std::vector<Vector> each;
+    for (NormEstimate& e : estimates) each.push_back(std::move(e.direction));
+    const Vector directions = end_to_end(std::move(each));
+    std::vector<Recomputed> exact = recomputed(j64(), sequences_, directions);
     for (Index s = 0; s < sequences_; ++s) {
       Measurement& m = found_[s];
       m.steps += estimates[s].steps;
@@ -312,8 +332,8 @@ class Search final {
       if (left_alone || exact[s].sigma < m.lower * (1.0 - rounding)) continue;
       m.lower = exact[s].sigma;
       m.residual = exact[s].residual;
-      m.direction = estimates[s].direction;
-      m.image = exact[s].image;
+      m.direction = directions.segment(s * cols_, cols_);
+      m.image = std::move(exact[s].image);
       m.lower_by = by;
     }
   }

@@ -141,9 +141,9 @@ template <class Real>
 class LockStep final {
  public:
   LockStep(const LinearOperator<Real>& a, Index parts,
-           const GolubKahanOptions& options)
+           GolubKahanOptions options)
       : a_(a),
-        options_(options),
+        options_(std::move(options)),
         rows_(a.rows() / parts),
         cols_(a.cols() / parts),
         runs_(parts),
@@ -161,9 +161,10 @@ class LockStep final {
       v_.segment(b * cols_, cols_) = (start / largest).template cast<Real>();
       active_.push_back(b);
     }
+    options_.hint.resize(0);
     normalize(active_);
-    if (options.memory > 0)
-      capacity_ = vectors_within<Real>(options.memory, cols_);
+    if (options_.memory > 0)
+      capacity_ = vectors_within<Real>(options_.memory, cols_);
   }
 
   bool finished() const { return active_.empty(); }
@@ -278,6 +279,7 @@ class LockStep final {
   // not, what rounding leaves of it is removed again
   // [DanielGraggKaufmanStewart76].
   void extend_right() {
+    v_.resize(0);  // it stands in V
     v_ = a_.apply_adjoint(u_);
     require(v_.size() == a_.cols(),
             "golub_kahan: the adjoint of a [{}x{}] operator gives {} numbers",
@@ -513,8 +515,8 @@ class LockStep final {
   }
 
   const LinearOperator<Real>& a_;
-  const GolubKahanOptions& options_;
-  Index rows_, cols_;                                   // of one part
+  GolubKahanOptions options_;  // its hint is in the starts
+  Index rows_, cols_;          // of one part
   Index capacity_ = std::numeric_limits<Index>::max();  // vectors of a cycle
   std::vector<Run<Real>> runs_;
   std::vector<Index> active_;  // parts not finished
@@ -534,8 +536,7 @@ template Index vectors_within<double>(std::uint64_t, Index);
 
 template <class Real>
 std::vector<NormEstimate> golub_kahan(const LinearOperator<Real>& a,
-                                      Index parts,
-                                      const GolubKahanOptions& options) {
+                                      Index parts, GolubKahanOptions options) {
   require(parts > 0 && a.rows() > 0 && a.cols() > 0 && a.rows() % parts == 0 &&
               a.cols() % parts == 0,
           "golub_kahan: a [{}x{}] operator has no {} parts of equal size",
@@ -571,27 +572,29 @@ std::vector<NormEstimate> golub_kahan(const LinearOperator<Real>& a,
     require(b >= 0 && b < parts, "golub_kahan: part {} of {} is to run", b,
             parts);
 
-  LockStep<Real> run(a, parts, options);
-  for (int step = 1; step <= options.max_steps && !run.finished(); ++step) {
+  const int max_steps = options.max_steps;
+  const std::function<bool(int)> keep_going = options.keep_going;
+  LockStep<Real> run(a, parts, std::move(options));
+  for (int step = 1; step <= max_steps && !run.finished(); ++step) {
     run.step();
-    if (options.keep_going && !options.keep_going(step)) break;
+    if (keep_going && !keep_going(step)) break;
   }
   return run.results();
 }
 
 template <class Real>
 NormEstimate golub_kahan(const LinearOperator<Real>& a,
-                         const GolubKahanOptions& options) {
-  return golub_kahan(a, 1, options).front();
+                         GolubKahanOptions options) {
+  return golub_kahan(a, 1, std::move(options)).front();
 }
 
 template NormEstimate golub_kahan(const LinearOperator<float>&,
-                                  const GolubKahanOptions&);
+                                  GolubKahanOptions);
 template NormEstimate golub_kahan(const LinearOperator<double>&,
-                                  const GolubKahanOptions&);
+                                  GolubKahanOptions);
 template std::vector<NormEstimate> golub_kahan(const LinearOperator<float>&,
-                                               Index, const GolubKahanOptions&);
+                                               Index, GolubKahanOptions);
 template std::vector<NormEstimate> golub_kahan(const LinearOperator<double>&,
-                                               Index, const GolubKahanOptions&);
+                                               Index, GolubKahanOptions);
 
 }  // namespace lipscope

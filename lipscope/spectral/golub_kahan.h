@@ -59,7 +59,7 @@ Index vectors_within(std::uint64_t memory, Index unknowns);
 /// the same bits for any number of threads if those of A have.
 template <class Real>
 NormEstimate golub_kahan(const LinearOperator<Real>& a,
-                         const GolubKahanOptions& options = {});
+                         GolubKahanOptions options = {});
 
 /// Where a consists of `parts` parts of equal size down its diagonal, and of
 /// zeros elsewhere: one estimate for each part, as if it were run alone; in
@@ -70,7 +70,6 @@ NormEstimate golub_kahan(const LinearOperator<Real>& a,
 /// The enclosure of each part may fail with probability delta.
 template <class Real>
 std::vector<NormEstimate> golub_kahan(const LinearOperator<Real>& a,
-                                      Index parts,
-                                      const GolubKahanOptions& options);
+                                      Index parts, GolubKahanOptions options);
 
 }  // namespace lipscope

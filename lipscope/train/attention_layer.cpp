@@ -119,11 +119,14 @@ const MatrixOf<Real>& AttentionLayer<Real>::forward(
 
   mixed_.resize(n, all_heads());
   heads_.resize(pass.sequences * shape_.heads);
+  // products of a head are small: two parts of tiles would not gain
+  const Precision products =
+      pass.products == Precision::bf16 ? Precision::bf16 : Precision::full;
   parallel_for(pass.sequences * shape_.heads, pass.threads, [&](Index i) {
     const Index sequence = i / shape_.heads, h = i % shape_.heads;
     heads_[i].emplace(features(sequence, h, pass.length),
                       weighting(weights, h, pass.length),
-                      TiledHead<Real>::Keep::weights);
+                      TiledHead<Real>::Keep::weights, products);
     mixed_.block(sequence * pass.length, h * k, pass.length, k) =
         heads_[i]->value();
   });

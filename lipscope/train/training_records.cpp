@@ -159,9 +159,9 @@ Lines lines_of(const TrainingSubject& s, const Evaluation& e) {
       loss(s, "valid", Scope::validation_text, e.step, e.valid_nll,
            e.valid_characters),
       gradient(s, "whole model", e.step, e.gradient_norm)};
-  records[0].details.update(
-      {{"learning_rate", e.rate},
-       {"characters_per_second", e.characters_per_second}});
+  records[0].details.update({{"learning_rate", e.rate},
+                             {"characters_per_second", e.characters_per_second},
+                             {"products", products_in_words(s.products)}});
   records[1].details.update(
       {{"best_step", e.best_step}, {"accuracy", e.valid_accuracy}});
   for (std::size_t i = 0; i < e.layer_gradient_norms.size(); ++i) {

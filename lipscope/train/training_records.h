@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lipscope/core/gemm.h"
 #include "lipscope/model/language_model_config.h"
 #include "lipscope/train/training_report.h"
 
@@ -17,7 +18,8 @@ struct TrainingSubject {
   std::string folder;
   LanguageModelConfig model;
   std::uint64_t seed = 0;
-  bool limited = false;  ///< the constant of the whole model is
+  bool limited = false;                  ///< the constant of the whole model is
+  Precision products = Precision::high;  ///< of its steps
 };
 
 /// The heads of the figures, ahead of all other lines, with the command line

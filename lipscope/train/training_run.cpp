@@ -76,7 +76,8 @@ class Run {
         subject_{.folder = folder.string(),
                  .model = description.config,
                  .seed = training.seed,
-                 .limited = training.limits.lipschitz.has_value()},
+                 .limited = training.limits.lipschitz.has_value(),
+                 .products = training.products},
         trainer_(description.config, training) {
     require(options.steps >= 1 && options.eval_every >= 1,
             "training: {} steps, an evaluation every {}", options.steps,

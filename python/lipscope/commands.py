@@ -530,6 +530,7 @@ def train(
     schedule: str | None = None,
     optimizer: str | None = None,
     muon_lr: float | None = None,
+    precision: str | None = None,
     weight_decay: float | None = None,
     dropout: float | None = None,
     clip: float | None = None,

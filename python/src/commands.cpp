@@ -226,6 +226,8 @@ void read_request(const Options& o, audit::TrainRequest& r) {
             {Schedule::After::inverse_sqrt, Schedule::After::fixed,
              Schedule::After::linear},
             r.training.schedule.after);
+  read_word(o, "precision", {Precision::full, Precision::high, Precision::bf16},
+            r.training.products);
   o.read("weight_decay", r.training.adamw.weight_decay);
   o.read("dropout", r.training.dropout);
   o.read("clip", r.training.clip);

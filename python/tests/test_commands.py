@@ -169,6 +169,21 @@ def test_train_certify_and_recover(tmp_path, program):
     assert back.command == "invert"
 
 
+def test_steps_say_what_their_products_were_made_of(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("the quiet river runs by the hill. " * 60)
+    small = dict(
+        layers=1, width=8, heads=2, context=8, batch=4, steps=4, eval_every=2, measure=0, threads=1, progress=False,
+    )  # fmt: skip
+    run = lipscope.train(text, tmp_path / "run", precision="bf16", **small)
+    made = {d["products"] for d in (getattr(r, "details", {}) for r in run) if "products" in d}
+    assert len(made) == 1 and made <= {"f32", "bf16 pairs", "bf16 tiles, one part"}
+    with pytest.raises(lipscope.InputError, match="precision"):
+        lipscope.train(text, tmp_path / "run", precision="full", resume=True, **small)
+    with pytest.raises(ValueError, match="precision: 'nonsense' is none of full, high, bf16"):
+        lipscope.train(text, tmp_path / "other", precision="nonsense", **small)
+
+
 def test_a_promised_constant_is_kept_and_what_cannot_be_promised_is_refused(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("the quiet river runs by the hill. " * 60)

@@ -158,14 +158,46 @@ TEST(AttentionMemory, ChangesNoBit) {
       const LayerCase c{
           .kind = kind, .mask = mask, .heads = 3, .n = 70, .d = 24};
       const AttentionWeights weights = test::random_layer(c);
-      AttentionOptions kept = test::options_of(c), rebuilt = kept;
-      rebuilt.memory = 1;
+      const AttentionOptions kept = test::options_of(c);
       const Matrix x = test::random_tokens(c);
-      expect_the_same(measured(weights, kept, x, {}, 1)[0],
-                      measured(weights, rebuilt, x, {}, 1)[0], c.name());
-      EXPECT_TRUE(MultiHeadAttention<float>(weights, kept)(x.cast<float>()) ==
-                  MultiHeadAttention<float>(weights, rebuilt)(x.cast<float>()));
+      const Measurement expected = measured(weights, kept, x, {}, 1)[0];
+      // nothing is kept; and queries, keys and values, but not their weights
+      for (const std::uint64_t memory : {1, 70 * 72 * 8}) {
+        AttentionOptions rebuilt = kept;
+        rebuilt.memory = memory;
+        expect_the_same(expected, measured(weights, rebuilt, x, {}, 1)[0],
+                        c.name());
+        EXPECT_TRUE(
+            MultiHeadAttention<float>(weights, kept)(x.cast<float>()) ==
+            MultiHeadAttention<float>(weights, rebuilt)(x.cast<float>()));
+      }
     }
+}
+
+// Everything that a Jacobian can be asked for, of every kind of layer; the
+// first of two sequences stands still.
+TEST_P(EverySequence, HasTheSameBitsWhereHeadsAreMadeAnew) {
+  const LayerCase& c = GetParam();
+  const AttentionWeights weights = test::random_layer(c);
+  AttentionOptions kept = test::options_of(c);
+  kept.sequences = 2;
+  AttentionOptions rebuilt = kept;
+  rebuilt.memory = 1;
+  const Matrix x = tokens(c.n, c.d).topRows(2 * c.n);
+  const MultiHeadAttention<double> a(weights, kept), b(weights, rebuilt);
+  const auto of_a = a.linearize(x), of_b = b.linearize(x);
+  Vector v = flatten(gaussian(of_a->cols(), 1, Rng(1)));
+  Vector u = flatten(gaussian(of_a->rows(), 1, Rng(2)));
+  EXPECT_TRUE(a.tangent_gradient(x, v, u) == b.tangent_gradient(x, v, u));
+  for (const bool all : {true, false}) {
+    if (!all) {
+      v.head(v.size() / 2).setZero();
+      u.head(u.size() / 2).setZero();
+    }
+    EXPECT_TRUE(of_a->apply(v) == of_b->apply(v));
+    EXPECT_TRUE(of_a->apply_adjoint(u) == of_b->apply_adjoint(u));
+  }
+  EXPECT_TRUE(a(x) == b(x));
 }
 
 }  // namespace alone_test

@@ -313,6 +313,8 @@ inline std::vector<OptionRow> option_table() {
   refused("train", "--eval-every", learn, "--eval-every 2", "--eval-every 1");
   refused("train", "--measure", learn, "--measure 4", "--measure 6");
   refused("train", "--seed", learn, "--seed 0", "--seed 1");
+  refused("train", "--precision", learn, "--precision high",
+          "--precision bf16");
   const std::string limited = learn + "--model l2 --norm none ";
   refused("train", "--max-lipschitz", limited, "--max-lipschitz 4",
           "--max-lipschitz 5");

@@ -16,8 +16,8 @@ namespace row_independence_test {
 
 enum class Way { prepared, cut };
 
-// left factor transposed, right factor transposed, how, high precision, tiles
-using Case = std::tuple<bool, bool, Way, bool, bool>;
+// left factor transposed, right factor transposed, how, precision, tiles
+using Case = std::tuple<bool, bool, Way, Precision, bool>;
 
 template <class Real>
 MatrixOf<Real> numbers(Index rows, Index cols, std::uint64_t seed) {
@@ -39,7 +39,7 @@ class Rows : public testing::TestWithParam<Case> {
   template <class Real>
   static MatrixOf<Real> times(const MatrixOf<Real>& a, const Factor<Real>& b,
                               const RightFactor<Real>& ready, Index shift) {
-    const auto [ta, tb, way, high, tiles] = GetParam();
+    const auto [ta, tb, way, precision, tiles] = GetParam();
     const MatrixOf<Real> left = ta ? MatrixOf<Real>(a.transpose()) : a;
     VectorOf<Real> in(left.size() + shift), out(a.rows() * b.cols() + shift);
     in.tail(left.size()) = flatten(left);
@@ -57,11 +57,11 @@ class Rows : public testing::TestWithParam<Case> {
 
   template <class Real>
   static void expect_alone_as_together(Index m, Index n, Index k) {
-    const auto [ta, tb, way, high, tiles] = GetParam();
+    const auto [ta, tb, way, precision, tiles] = GetParam();
     const MatrixOf<Real> a = numbers<Real>(m, k, 1);
     const MatrixOf<Real> right = numbers<Real>(tb ? n : k, tb ? k : n, 2);
     const Factor<Real> b{view(right), tb};
-    const RightFactor<Real> ready(b, high ? Precision::high : Precision::full);
+    const RightFactor<Real> ready(b, precision);
     const MatrixOf<Real> all = times<Real>(a, b, ready, 0);
     Index shift = 1;
     for (const Index count : {Index{1}, Index{3}, Index{16}, Index{20},
@@ -89,16 +89,17 @@ TEST_P(Rows, DependOnThemselvesAlone) {
       {129, 49, 65}, {40, 400, 130}, {330, 150, 97},  {1050, 130, 100},
       {90, 64, 300}, {70, 30, 2100}, {270, 390, 2100}};
   for (const auto& [m, n, k] : shapes) expect_alone_as_together<float>(m, n, k);
-  if (std::get<3>(GetParam())) return;  // doubles are always read whole
+  if (std::get<3>(GetParam()) != Precision::full)
+    return;  // doubles are always read whole
   for (const auto& [m, n, k] : shapes)
     if (m * n * k < 10'000'000) expect_alone_as_together<double>(m, n, k);
 }
 
-INSTANTIATE_TEST_SUITE_P(, Rows,
-                         testing::Combine(testing::Bool(), testing::Bool(),
-                                          testing::Values(Way::prepared,
-                                                          Way::cut),
-                                          testing::Bool(), testing::Bool()));
+INSTANTIATE_TEST_SUITE_P(
+    , Rows,
+    testing::Combine(testing::Bool(), testing::Bool(),
+                     testing::Values(Way::prepared, Way::cut),
+                     testing::ValuesIn(all_precisions), testing::Bool()));
 
 // gemm of two factors promises less: the same bits wherever they stand
 template <class Real>

@@ -87,11 +87,15 @@ TEST(Windows, HaveEveryCharacterButTheFirstAsATargetOnce) {
   EXPECT_EQ(targets, std::vector<int>(text.begin() + 1, text.end()));
 }
 
-TEST(Training, LearnsATextThatRepeats) {
+class TrainingBy : public testing::TestWithParam<Precision> {};
+
+TEST_P(TrainingBy, LearnsATextThatRepeats) {
   const Corpus corpus = corpus_of(sentences(1000), 16, "text");
   for (const Mixer mixer : all_mixers) {
     Trainer trainer(tiny(mixer, corpus),
-                    {.batch = 8, .schedule = {.rate = 2e-2, .warmup = 10}});
+                    {.batch = 8,
+                     .schedule = {.rate = 2e-2, .warmup = 10},
+                     .products = GetParam()});
     TrainingState state = trainer.initial();
     const double before =
         score_of(trainer.model(), state.weights, corpus.valid, 1).nll;
@@ -105,7 +109,7 @@ TEST(Training, LearnsATextThatRepeats) {
   }
 }
 
-TEST(Training, GivesTheSameBitsOnAnyNumberOfThreads) {
+TEST_P(TrainingBy, GivesTheSameBitsOnAnyNumberOfThreads) {
   const Corpus corpus = corpus_of(sentences(2000), 64, "text");
   for (const Mixer mixer : all_mixers) {
     LanguageModelConfig config = tiny(mixer, corpus);
@@ -113,13 +117,42 @@ TEST(Training, GivesTheSameBitsOnAnyNumberOfThreads) {
     VectorOf<float> first;
     for (const int threads : {1, 2, 3}) {
       // more rows than one piece has
-      Trainer trainer(config,
-                      {.batch = 20, .dropout = 0.1, .threads = threads});
+      Trainer trainer(config, {.batch = 20,
+                               .dropout = 0.1,
+                               .products = GetParam(),
+                               .threads = threads});
       TrainingState state = trainer.initial();
       for (int i = 0; i < 2; ++i) trainer.step(state, corpus.train);
       if (threads == 1) first = state.weights;
       EXPECT_TRUE(state.weights == first)
           << name_of(mixer) << ", " << threads << " threads";
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, TrainingBy, testing::ValuesIn(all_precisions),
+                         [](const auto& p) { return name_of(p.param); });
+
+// of a step of bf16 products: another direction than that of all bits, by no
+// more than eight bits explain
+TEST(Training, HasNearlyTheSameGradientsOfFewerBits) {
+  const Corpus corpus = corpus_of(sentences(2000), 64, "text");
+  for (const Mixer mixer : all_mixers) {
+    VectorOf<float> full;
+    for (const Precision precision : all_precisions) {
+      LanguageModelConfig config = tiny(mixer, corpus);
+      config.context = 64;
+      Trainer trainer(config, {.products = precision});
+      TrainingState state = trainer.initial();
+      trainer.step(state, corpus.train);
+      if (precision == Precision::full) full = trainer.gradients();
+      const double off = (trainer.gradients() - full).norm() / full.norm();
+      EXPECT_LT(off, precision == Precision::bf16 ? 0x1p-4 : 0x1p-10)
+          << name_of(mixer) << ", " << name_of(precision);
+      // what was asked for is what was done
+      if (precision == Precision::bf16)
+        EXPECT_EQ(off > 0, products_in_words(precision) != "f32")
+            << name_of(mixer);
     }
   }
 }
