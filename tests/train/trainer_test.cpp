@@ -150,9 +150,10 @@ TEST(Training, HasNearlyTheSameGradientsOfFewerBits) {
       EXPECT_LT(off, precision == Precision::bf16 ? 0x1p-4 : 0x1p-10)
           << name_of(mixer) << ", " << name_of(precision);
       // what was asked for is what was done
-      if (precision == Precision::bf16)
+      if (precision == Precision::bf16) {
         EXPECT_EQ(off > 0, products_in_words(precision) != "f32")
             << name_of(mixer);
+      }
     }
   }
 }
