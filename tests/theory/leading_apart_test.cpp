@@ -222,6 +222,44 @@ TEST(LeadingApart, StandsWhereScoresAreLost) {
   EXPECT_GE(found, norm2(dense_jacobian(w, {}, x)) * (1 - 1e-9));
 }
 
+TEST(LeadingApart, KnowsThatSaturatedWeightsAreAppliedRoughly) {
+  // n = 1, y = σ(a x²)b at x = 1: dy/dx = 2ab σ'(a). What is applied to vectors
+  // has P(1 − P) for σ', and P near 1 has lost 1 − P.
+  const double b = 3.0;
+  double most_lost = 0.0;
+  for (int step = 0; step <= 400; ++step) {
+    const double a = 10.0 + 0.07 * step;
+    AttentionWeights w = one_by_one(a, 1, 0);
+    w.value_bias = Vector::Constant(1, b);
+    const AttentionOptions o{.kind = Kind::sigmoid};
+    const double e = std::exp(-a), exact = 2 * a * b * e / ((1 + e) * (1 + e));
+    const Matrix x = Matrix::Ones(1, 1);
+    EXPECT_GE(above(w, o, x), exact) << a;
+    EXPECT_LE(above(w, o, x), exact * (1 + 1e-3) + 1e-12) << a;
+    const double applied =
+        norm2(materialize(*MultiHeadAttention<double>(w, o).linearize(x)));
+    most_lost = std::max(most_lost, 1 - applied / exact);
+  }
+  EXPECT_GT(most_lost, 1e-3) << "nothing was lost";
+}
+
+TEST(LeadingApart, IsNeverBelowSaturatedSigmoids) {
+  // beside values that are small, and biases of them that are not
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const Rng rng(seed);
+    AttentionWeights w = layer(3, 3, rng);
+    const double logit = 10.0 + 0.15 * static_cast<double>(seed);
+    const Matrix x = gaussian(4, 3, rng.split(9)).cwiseAbs();
+    w.query = w.query.cwiseAbs() * logit / 3;
+    w.key = w.key.cwiseAbs();
+    w.value *= std::exp(-logit);
+    w.value_bias = flatten(gaussian(1, 3, rng.split(10)));
+    const AttentionOptions o{.kind = Kind::sigmoid};
+    EXPECT_GE(above(w, o, x), norm2(dense_jacobian(w, o, x)) * (1 - 1e-12))
+        << seed;
+  }
+}
+
 TEST(LeadingApart, IsTheSameOnAnyNumberOfThreads) {
   const Rng rng(3);
   const AttentionWeights w = layer(16, 2, rng);
