@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lipscope/core/memory.h"
+#include "lipscope/theory/leading_apart.h"
 
 namespace lipscope {
 namespace {

@@ -84,8 +84,8 @@ GramParts::Pulls GramParts::pulls_of(Index i) const {
   return out;
 }
 
-// E_iᵀY from M = W_QᵀY [H·k×·]: E_i is W_Q times a
-// matrix of blocks on the diagonal, but for q/k-norm over heads.
+// E_i is W_Q times a matrix of blocks on the diagonal, but for q/k-norm over
+// heads.
 Matrix GramParts::own_times(Index i, const Matrix& m) const {
   const Index k = l_.k;
   Matrix out(H_ * w_, m.cols());
@@ -200,7 +200,6 @@ TokenRange GramParts::seen_by_both(Index i, Index other) const {
   return {begin, std::max(begin, std::min(mine.end, its.end))};
 }
 
-// P'^h_ij z_ij^h of these tokens j, heads side by side [·×H·w]
 Matrix GramParts::sloped_steps(Index i, const TokenRange& tokens) const {
   Matrix steps =
       at_.v.middleRows(tokens.begin, tokens.size()).rowwise() - centre_.row(i);

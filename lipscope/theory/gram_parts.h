@@ -71,13 +71,27 @@ class GramParts {
       Index i, Index other,
       const std::function<void(Index h, const Matrix& rows)>& use) const;
 
- private:
-  // What the logits of token i say of the tokens j, for each head: p_ij [·×d],
-  // p_ijU_j [·×H·w] and p_ijW_Q [·×H·k]. Where p_ij does not depend on j there
-  // is one row.
+  // What parts are made of, once prepared.
+
+  /// Whether p_ij does not depend on j, nor U_j on j.
+  bool plain() const { return l_.plain && value_.size() == 1; }
+  /// What the logits of token i say of the tokens j, for each head: p_ij [·×d],
+  /// p_ijU_j [·×H·w] and p_ijW_Q [·×H·k]. Where p_ij does not depend on j there
+  /// is one row.
   struct Pulls {
     std::vector<Matrix> pull, value, query;
   };
+  const Pulls& pulls(Index i) const { return pulls_[i]; }
+  /// E_iᵀU_i [H·w×H·w].
+  const Matrix& own(Index i) const { return own_[i]; }
+  /// UᵀU [H·w×H·w], where U_j does not depend on j.
+  const Matrix& value_gram() const { return value_gram_[0]; }
+  /// E_iᵀY from M = W_QᵀY [H·k×·].
+  Matrix own_times(Index i, const Matrix& m) const;
+  /// P'^h_ij z_ij^h of these tokens j, heads side by side [·×H·w].
+  Matrix sloped_steps(Index i, const TokenRange& tokens) const;
+
+ private:
   // For tokens i and i', with z' = P'z: z'_i and z'_i' of the tokens j that
   // both see [·×H·w], and for each head Σ_j P_ij z'_i'j and Σ_j P_i'j z'_ij
   // [H×H·w].
@@ -92,12 +106,10 @@ class GramParts {
   }
   Matrix queries_at_keys(Index i) const;
   Pulls pulls_of(Index i) const;
-  Matrix own_times(Index i, const Matrix& m) const;
   Matrix pulled_own(Index i, Index other) const;
   double summed_sizes();
   double share_of_weights() const;
   TokenRange seen_by_both(Index i, Index other) const;
-  Matrix sloped_steps(Index i, const TokenRange& tokens) const;
   ThroughKeys through_keys(Index i, Index other) const;
   Matrix through_bent_keys(Index i, Index h, Index other, Index g) const;
 

@@ -12,6 +12,7 @@
 #include "lipscope/core/parallel.h"
 #include "lipscope/core/rng.h"
 #include "lipscope/core/rounding.h"
+#include "lipscope/theory/gram_by_pieces.h"
 #include "lipscope/theory/gram_parts.h"
 #include "lipscope/theory/magnitude.h"
 #include "lipscope/theory/norms.h"
@@ -20,65 +21,10 @@
 namespace lipscope {
 namespace {
 
-using FloatMatrix = MatrixOf<float>;
-
 // a power of two not below x > 0: dividing by it rounds nothing
 double power_of_two_above(double x) {
   return std::exp2(std::ceil(std::log2(x)));
 }
-
-// T ↦ ‖LᵀTL‖_F in f32 for a lower triangular L, in bands of columns: what
-// stands above the triangle is not multiplied.
-class Triangle {
- public:
-  explicit Triangle(const Matrix& l) : size_(l.rows()) {
-    constexpr Index band = 96;
-    bands_.reserve((size_ + band - 1) / band);
-    for (Index c = 0; c < size_; c += band) {
-      const Index cols = std::min(band, size_ - c);
-      Band& b = bands_.emplace_back();
-      b.first = c;
-      b.numbers = l.block(c, c, size_ - c, cols).cast<float>();
-      b.factor = RightFactor<float>(as_is(b.numbers));
-    }
-    const double gamma = 1.1 * (static_cast<double>(size_) + 32) * 0x1p-24;
-    const double norm = weight_norm_above(l),
-                 frobenius = l.norm() * (1 + 1e-12);
-    constexpr double casts = 0x1p-23;
-    error_ =
-        1.001 * ((gamma + casts) * frobenius * (2 * norm + gamma * frobenius) +
-                 casts * norm * norm);
-  }
-
-  double frobenius_after(const FloatMatrix& t) const {
-    FloatMatrix y(size_, size_), z(size_, size_);
-    // Y = TL, then Zᵀ = YᵀL
-    for (const Band& b : bands_)
-      gemm(as_is(view(t, {0, b.first, size_, size_ - b.first})), b.factor,
-           view(y, {0, b.first, size_, b.numbers.cols()}));
-    const FloatMatrix& y_read = y;
-    for (const Band& b : bands_)
-      gemm(transposed(view(y_read, {b.first, 0, size_ - b.first, size_})),
-           b.factor, view(z, {0, b.first, size_, b.numbers.cols()}));
-    double squares = 0.0;
-    for (Index r = 0; r < size_; ++r)
-      squares += z.row(r).cast<double>().squaredNorm();
-    return std::sqrt(squares);
-  }
-
-  /// κ
-  double error() const { return error_; }
-
- private:
-  struct Band {
-    Index first = 0;
-    FloatMatrix numbers;
-    RightFactor<float> factor;
-  };
-  Index size_;
-  std::vector<Band> bands_;
-  double error_ = 0.0;
-};
 
 // G/scale², scale = of_parts·of_output, and what is known of it
 struct ScaledGram {
@@ -94,6 +40,33 @@ Matrix triangular_output(const LayerParts& l) {
   return l.projected ? factor_above(gram_of_rows(l.output)) : Matrix();
 }
 
+// The same as size_by_pieces, of parts that are made in f64: for any kind.
+PairsSize size_of_pairs(const GramParts& parts, const LayerParts& l, Index n,
+                        double square,
+                        const std::optional<Triangle>& triangle) {
+  const Index full = l.heads * l.w;
+  std::vector<std::pair<Index, Index>> pairs;
+  for (Index i = 0; i < n; ++i)
+    for (Index other = 0; other < i; ++other) pairs.emplace_back(i, other);
+  Vector of_parts(pairs.size()), of_gram(pairs.size());
+  parallel_for(static_cast<Index>(pairs.size()), l.threads, [&](Index number) {
+    const auto [i, other] = pairs[number];
+    FloatMatrix part(triangle ? full : 0, full);
+    double squares = 0.0;
+    parts.each_head_of_part(i, other, [&](Index h, const Matrix& rows) {
+      squares += (rows / square).squaredNorm();
+      if (triangle)
+        part.middleRows(h * l.w, l.w) = (rows / square).cast<float>();
+    });
+    of_parts[number] = std::sqrt(2 * squares);
+    of_gram[number] = triangle
+                          ? std::sqrt(2.0) * triangle->frobenius_after(part)
+                          : of_parts[number];
+  });
+  return {.found = of_gram.norm(),
+          .error = triangle ? triangle->error() * of_parts.norm() : 0.0};
+}
+
 // Nothing where numbers over- or underflow.
 std::optional<ScaledGram> scaled_gram(const LayerParts& l, const LayerAt& at,
                                       GramParts& parts) {
@@ -107,39 +80,33 @@ std::optional<ScaledGram> scaled_gram(const LayerParts& l, const LayerAt& at,
     out.output /= out.of_output;
   }
   parts.prepare();
+  std::optional<Triangle> triangle;
+  if (out.output.size() > 0) triangle.emplace(out.output);
   // ‖T_ii'‖_F² ≤ tr T_ii tr T_i'i'
-  Vector traces(n);
-  parallel_for(n, l.threads,
-               [&](Index i) { traces[i] = parts.part(i, i).trace(); });
+  Vector traces(n), of_parts(n), of_gram(n);
+  parallel_for(n, l.threads, [&](Index i) {
+    const Matrix part = parts.part(i, i);
+    traces[i] = part.trace();
+    of_parts[i] = of_gram[i] = part.norm();
+    if (!triangle || !(of_parts[i] > 0.0 && std::isfinite(of_parts[i]))) return;
+    const double unit = power_of_two_above(of_parts[i]);
+    of_gram[i] = unit * triangle->frobenius_after((part / unit).cast<float>());
+  });
   const double most = traces.maxCoeff();
   if (!(most > 0.0 && traces.allFinite())) return std::nullopt;
   out.of_parts = power_of_two_above(std::sqrt(most));
   const double square = out.of_parts * out.of_parts;
-
-  std::optional<Triangle> triangle;
-  if (out.output.size() > 0) triangle.emplace(out.output);
-  std::vector<std::pair<Index, Index>> pairs;
-  for (Index i = 0; i < n; ++i)
-    for (Index other = 0; other <= i; ++other) pairs.emplace_back(i, other);
-  Vector of_parts(pairs.size()), of_gram(pairs.size());
-  parallel_for(static_cast<Index>(pairs.size()), l.threads, [&](Index number) {
-    const auto [i, other] = pairs[number];
-    const double twice = i == other ? 1.0 : std::sqrt(2.0);
-    FloatMatrix part(triangle ? full : 0, full);
-    double squares = 0.0;
-    parts.each_head_of_part(i, other, [&](Index h, const Matrix& rows) {
-      squares += (rows / square).squaredNorm();
-      if (triangle)
-        part.middleRows(h * l.w, l.w) = (rows / square).cast<float>();
-    });
-    of_parts[number] = twice * std::sqrt(squares);
-    of_gram[number] =
-        triangle ? twice * triangle->frobenius_after(part) : of_parts[number];
-  });
+  PairsSize pairs{.error = INFINITY};
+  if (triangle && parts.plain())
+    pairs = size_by_pieces(parts, l, at, out.output, *triangle, out.of_parts);
+  constexpr double much = 3e-3;
+  if (!(pairs.error <= much * pairs.found))
+    pairs = size_of_pairs(parts, l, n, square, triangle);
   const double size = parts.size() / out.scale();
   const double count = static_cast<double>(n * full);
   out.frobenius =
-      (of_gram.norm() + (triangle ? triangle->error() * of_parts.norm() : 0.0) +
+      (std::hypot(pairs.found, of_gram.norm() / square) + pairs.error +
+       (triangle ? triangle->error() * of_parts.norm() / square : 0.0) +
        parts.shares().sums * std::sqrt(static_cast<double>(n)) * size * size +
        1e-30 * count) *
       (1 + 1e-9);

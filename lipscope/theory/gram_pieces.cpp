@@ -1,0 +1,140 @@
+#include "lipscope/theory/gram_pieces.h"
+
+#include <cmath>
+
+#include "lipscope/core/parallel.h"
+
+namespace lipscope {
+namespace {
+
+// a power of two not below the size of steps; 1 for next to none
+double step_unit(double size) {
+  constexpr double least = 1e-200;
+  return size > least ? std::exp2(std::ceil(std::log2(size))) : 1.0;
+}
+
+}  // namespace
+
+TokenPieces::TokenPieces(const GramParts& parts, const LayerParts& l,
+                         const LayerAt& at, Index i, double scale) {
+  const Index n = at.x.rows(), H = l.heads, w = l.w;
+  const GramParts::Pulls& pulls = parts.pulls(i);
+  Matrix z = parts.sloped_steps(i, {0, n});
+  weights.resize(H, n);
+  pull.resize(H, pulls.pull[0].cols());
+  value.resize(H, H * w);
+  query.resize(H, H * l.k);
+  unit.resize(H);
+  steps_size.resize(H);
+  weights_size.resize(H);
+  for (Index h = 0; h < H; ++h) {
+    auto of_head = z.middleCols(h * w, w);
+    unit[h] = step_unit(of_head.norm());
+    of_head /= unit[h];
+    steps_size[h] = of_head.norm();
+    const double pulled = unit[h] / scale;
+    pull.row(h) = pulled * pulls.pull[h].row(0);
+    value.row(h) = pulled * pulls.value[h].row(0);
+    query.row(h) = pulled * pulls.query[h].row(0);
+    weights.row(h) = at.p[h].row(i).cast<float>();
+    weights_size[h] = at.p[h].row(i).norm();
+  }
+  steps = z.cast<float>();
+}
+
+PiecesBand::PiecesBand(const GramParts& parts, const LayerParts& l,
+                       const std::vector<TokenPieces>& tokens,
+                       const Matrix& triangle, double scale, Index first_col,
+                       Index count)
+    : first(first_col),
+      cols(count),
+      from(first_col / l.w),
+      heads(l.heads - from),
+      w_(l.w),
+      scale_(scale),
+      rows_(triangle.block(from * l.w, first_col, heads * l.w, count)) {
+  const Index n = static_cast<Index>(tokens.size()), H = l.heads;
+  const Index high = heads * w_;
+  const double square = scale * scale;
+
+  value.resize(H);
+  value_size.resize(H, heads);
+  parallel_for(H, l.threads, [&](Index h) {
+    value[h].resize(heads, w_ * cols);
+    for (Index g = 0; g < heads; ++g) {
+      const Matrix gram =
+          parts.value_gram().block(h * w_, (from + g) * w_, w_, w_) / square;
+      Matrix of_pair(w_, cols);
+      of_pair.noalias() = gram * rows_.middleRows(g * w_, w_);
+      value_size(h, g) = of_pair.norm();
+      value[h].row(g) = flatten(of_pair).transpose().cast<float>();
+    }
+  });
+
+  token.resize(n);
+  parallel_for(n, l.threads, [&](Index i) {
+    Token& to = token[i];
+    to.by_head.resize(heads, n * cols);
+    to.by_token.resize(n, heads * cols);
+    to.steps_size.resize(heads);
+    to.row_size.resize(n, heads);
+    const Matrix z = parts.sloped_steps(i, {0, n});
+    Matrix y(n, cols);
+    for (Index g = 0; g < heads; ++g) {
+      y.noalias() =
+          (z.middleCols((from + g) * w_, w_) / tokens[i].unit[from + g]) *
+          rows_.middleRows(g * w_, w_);
+      to.steps_size[g] = y.norm();
+      to.row_size.col(g) = y.rowwise().norm();
+      to.by_head.row(g) = flatten(y).transpose().cast<float>();
+      to.by_token.middleCols(g * cols, cols) = y.cast<float>();
+    }
+    Matrix own(H * w_, cols);
+    own.noalias() =
+        (parts.own(i).middleRows(from * w_, high) / square).transpose() * rows_;
+    to.own_size.resize(H);
+    for (Index h = 0; h < H; ++h)
+      to.own_size[h] = own.middleRows(h * w_, w_).norm();
+    to.own = own.cast<float>();
+
+    Matrix queries(H * l.k, (n - 1 - i) * H);
+    for (Index other = i + 1; other < n; ++other)
+      queries.middleCols((other - i - 1) * H, H) =
+          tokens[other].query.transpose();
+    const Matrix pulled = parts.own_times(i, queries) / scale;
+    Matrix later((n - 1 - i) * H, cols);
+    later.noalias() = pulled.middleRows(from * w_, high).transpose() * rows_;
+    to.later_size = later.rowwise().norm();
+    to.later = later.cast<float>();
+  });
+}
+
+Matrix PiecesBand::own_by_heads(const Matrix& own) const {
+  const double square = scale_ * scale_;
+  Matrix out(own.rows(), heads * cols);
+  for (Index g = 0; g < heads; ++g)
+    out.middleCols(g * cols, cols).noalias() =
+        (own.middleCols((from + g) * w_, w_) / square) *
+        rows_.middleRows(g * w_, w_);
+  return out;
+}
+
+FloatMatrix PiecesBand::table(Index h, const Matrix& own_times_l) const {
+  FloatMatrix out(2 * heads, w_ * cols);
+  out.topRows(heads) = value[h];
+  for (Index g = 0; g < heads; ++g)
+    Eigen::Map<FloatMatrix>(out.row(heads + g).data(), w_, cols) =
+        own_times_l.block(h * w_, g * cols, w_, cols).cast<float>();
+  return out;
+}
+
+Matrix PiecesBand::values_of(const TokenPieces& of) const {
+  Matrix out(of.value.rows(), heads * cols);
+  for (Index g = 0; g < heads; ++g)
+    out.middleCols(g * cols, cols).noalias() =
+        (of.value.middleCols((from + g) * w_, w_) / scale_) *
+        rows_.middleRows(g * w_, w_);
+  return out;
+}
+
+}  // namespace lipscope
