@@ -3,6 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <sstream>
+
+#include "lipscope/attention/settled_scores.h"
+#include "lipscope/core/errors.h"
 
 namespace lipscope::campaign {
 
@@ -49,11 +54,22 @@ Matrix moved(Matrix x, double reach, Dice& dice) {
   return x;
 }
 
+// nothing where the library refuses the input
+std::optional<std::vector<Claim>> claims_at(const Case& c, const Matrix& x,
+                                            std::optional<std::size_t> only) {
+  try {
+    return c.claims(x, only);
+  } catch (const TokensTooLarge&) {
+    return std::nullopt;
+  }
+}
+
 // x after random moves, each kept if claim `target` came nearer to its bound
 Matrix climbed(const Case& c, Matrix x, std::size_t target, int steps,
                Dice& dice) {
   const auto ratio_at = [&](const Matrix& at) {
-    return c.claims(at, target).front().ratio();
+    const auto there = claims_at(c, at, target);
+    return there ? there->front().ratio() : 0.0;
   };
   double best = ratio_at(x);
   double reach = 0.5 * std::max(1e-3, x.rowwise().norm().maxCoeff());
@@ -71,29 +87,83 @@ Matrix climbed(const Case& c, Matrix x, std::size_t target, int steps,
   return x;
 }
 
+// x climbed by gradients; x itself where one of the steps is refused
+Matrix ascended(const Case& c, const Matrix& x, const std::string& name) {
+  try {
+    return c.confined(c.ascended(x, name));
+  } catch (const TokensTooLarge&) {
+    return x;
+  }
+}
+
 void weaken(std::vector<Claim>& claims, const Weakened& weakened) {
   for (Claim& c : claims)
     if (c.name == weakened.name) c.allowed *= weakened.factor;
 }
 
-std::vector<Claim> examine_case(const Case& c, bool climbs, Dice dice) {
-  std::vector<Claim> all = c.claims(c.x, {});
-  if (!climbs || all.empty()) return all;
+void examine_case(const Case& c, bool climbs, Dice dice, Examined& found) {
+  const auto add = [&](const Matrix& x) {
+    const auto there = claims_at(c, x, {});
+    if (!there) {
+      ++found.refused;
+      return std::vector<Claim>{};
+    }
+    found.claims.insert(found.claims.end(), there->begin(), there->end());
+    return *there;
+  };
+  const std::vector<Claim> all = add(c.x);
+  if (!climbs || all.empty()) return;
   const std::size_t target = dice.pick(static_cast<Index>(all.size()));
-  const int steps = dice.chance(1.0 / 32) ? 200 : 16;
+  const int steps = dice.chance(1.0 / 32) ? 200 : c.steps;
   Matrix x = climbed(c, c.x, target, steps, dice);
-  if (c.ascended && dice.chance(1.0 / 8))
-    x = c.confined(c.ascended(x, all[target].name));
-  const std::vector<Claim> there = c.claims(x, {});
-  all.insert(all.end(), there.begin(), there.end());
+  if (c.ascended && dice.chance(1.0 / 8)) x = ascended(c, x, all[target].name);
+  add(x);
+}
+
+// the others in the file of their name
+const Families& all_families() {
+  static const Families all{
+      {"attention", attention_case},
+      {"normed", normed_case},
+      {"masked", masked_case},
+      {"scored", scored_case},
+      {"measure", measure_case},
+      {"layer", [](Dice dice) { return layer_case(dice); }},
+      {"masked-layer", [](Dice dice) { return layer_case(dice, true); }},
+      {"part", part_case},
+      {"stack", stack_case},
+      {"many", many_case},
+      {"proved-layer", proved_case}};
   return all;
+}
+
+Family family_named(const std::string& name) {
+  std::string names;
+  for (const Family& f : all_families()) {
+    if (f.name == name) return f;
+    names += (names.empty() ? "" : ", ") + f.name;
+  }
+  throw InputError("no family \"" + name + "\"; there are: " + names);
 }
 
 }  // namespace
 
-std::vector<Case> draw_cases(std::uint64_t seed, std::uint64_t number) {
+Families families_named(const std::string& names) {
+  Families out;
+  std::istringstream all(names);
+  for (std::string name; std::getline(all, name, ',');)
+    out.push_back(family_named(name));
+  return out;
+}
+
+std::vector<Case> draw_cases(std::uint64_t seed, std::uint64_t number,
+                             const Families& families) {
   const Rng rng = Rng(seed).split(number);
   std::vector<Case> cases;
+  if (!families.empty()) {
+    cases.push_back(families[number % families.size()].draw(Dice(rng)));
+    return cases;
+  }
   cases.push_back(first_case(Dice(rng), number));
   const Dice more(rng.split(2));
   if (number % 4 == 1)
@@ -105,19 +175,19 @@ std::vector<Case> draw_cases(std::uint64_t seed, std::uint64_t number) {
   return cases;
 }
 
-std::vector<Claim> examine(std::uint64_t seed, std::uint64_t number,
-                           const Weakened& weakened) {
-  std::vector<Claim> all;
+Examined examine(std::uint64_t seed, std::uint64_t number,
+                 const Families& families, const Weakened& weakened) {
+  Examined found;
   // drawn apart from the cases, so that these are the same climbed or not
   std::uint64_t stream = 1;
-  for (const Case& c : draw_cases(seed, number)) {
-    const std::vector<Claim> claims = examine_case(
-        c, number / 16 % 5 < 3, Dice(Rng(seed).split(number).split(stream)));
-    all.insert(all.end(), claims.begin(), claims.end());
+  const std::uint64_t in_turn = families.empty() ? 16 : families.size();
+  for (const Case& c : draw_cases(seed, number, families)) {
+    examine_case(c, number / in_turn % 5 < 3,
+                 Dice(Rng(seed).split(number).split(stream)), found);
     stream = 3;
   }
-  weaken(all, weakened);
-  return all;
+  weaken(found.claims, weakened);
+  return found;
 }
 
 bool scores_differ(const AttentionWeights& weights, const AttentionOptions& o,

@@ -46,12 +46,26 @@ struct Case {
   /// bound; empty where there is no gradient.
   std::function<Matrix(const Matrix& x, const std::string& claim)> ascended =
       {};
+  int steps = 16;  ///< of a climb, most often
 };
 
+/// One family of problems.
+struct Family {
+  std::string name;
+  Case (*draw)(Dice dice);
+};
+using Families = std::vector<Family>;
+
+/// "attention,many,many": a family that is named twice has twice the cases.
+/// InputError, with all names, for one that there is not; empty for "".
+Families families_named(const std::string& names);
+
 /// The cases of this number in the campaign with this seed; nothing else
-/// enters. One of the families in turn, and with every other number one more:
-/// under a window or padding, or with scores that are normed or know distances.
-std::vector<Case> draw_cases(std::uint64_t seed, std::uint64_t number);
+/// enters. One of the given families in turn. Where none are given, one of the
+/// first ones in turn, and with every other number one more: under a window or
+/// padding, or with scores that are normed or know distances.
+std::vector<Case> draw_cases(std::uint64_t seed, std::uint64_t number,
+                             const Families& families = {});
 
 /// A bound that is to be made wrong, to see whether it is noticed.
 struct Weakened {
@@ -64,10 +78,17 @@ struct Weakened {
 bool scores_differ(const AttentionWeights& weights,
                    const AttentionOptions& options, const Matrix& x);
 
+/// What was compared. Where rounding leaves scores unknown the library refuses
+/// to measure: such an input is counted and not compared.
+struct Examined {
+  std::vector<Claim> claims;
+  std::uint64_t refused = 0;
+};
+
 /// The cases at their first inputs and, for three of five, where climbing
 /// towards one of their bounds led: all claims at each of the two.
-std::vector<Claim> examine(std::uint64_t seed, std::uint64_t number,
-                           const Weakened& weakened = {});
+Examined examine(std::uint64_t seed, std::uint64_t number,
+                 const Families& families = {}, const Weakened& weakened = {});
 
 // The families of cases, each in the file of its name.
 Case attention_case(Dice dice);  ///< dot, rotary, L2, cosine, sigmoid
@@ -77,7 +98,9 @@ Case scored_case(Dice dice);     ///< with q/k-norm or a bias by distance
 Case measure_case(Dice dice);    ///< tokens that weigh, whole and cut
 /// Residuals and blocks of a transformer, on request under a window or padding.
 Case layer_case(Dice dice, bool masked = false);
-Case part_case(Dice dice);   ///< norms of weights, norm layers, MLPs
-Case stack_case(Dice dice);  ///< whole small models, certified radii
+Case part_case(Dice dice);    ///< norms of weights, norm layers, MLPs
+Case stack_case(Dice dice);   ///< whole small models, certified radii
+Case many_case(Dice dice);    ///< every kind, 10 to 65 tokens
+Case proved_case(Dice dice);  ///< what is proved of layers at an input
 
 }  // namespace lipscope::campaign

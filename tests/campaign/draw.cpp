@@ -36,6 +36,15 @@ double largest_logit(const AttentionWeights& w, Kind kind, double R) {
   return q * k;
 }
 
+// what cancels in |q − k|² where queries and keys are not tied
+double squares_in_distance(const AttentionWeights& w, double R) {
+  const auto size = [&](const Matrix& m, const Vector& b) {
+    return m.norm() * R + (b.size() ? b.norm() : 0.0);
+  };
+  const double sum = size(w.query, w.query_bias) + size(w.key, w.key_bias);
+  return sum * sum;
+}
+
 constexpr double most_logit = 1e6;
 
 }  // namespace
@@ -48,12 +57,31 @@ void keep_logits_small(AttentionWeights& w, Kind kind, double radius) {
   }
 }
 
+void make_logits(AttentionWeights& w, Kind kind, double radius, double logit) {
+  const bool distances = kind == Kind::l2_untied;
+  const double now = distances ? squares_in_distance(w, radius)
+                               : largest_logit(w, kind, radius);
+  if (!(now > 0.0)) return;
+  const double factor =
+      distances || kind == Kind::l2 ? std::sqrt(logit / now) : logit / now;
+  w.query *= factor;
+  if (w.query_bias.size()) w.query_bias *= factor;
+  if (!distances) return;
+  w.key *= factor;
+  if (w.key_bias.size()) w.key_bias *= factor;
+}
+
+void keep_distances_known(AttentionWeights& w, Kind kind, double radius) {
+  if (kind == Kind::l2_untied && squares_in_distance(w, radius) > most_logit)
+    make_logits(w, kind, radius, most_logit);
+}
+
 AttentionWeights draw_weights(const LayerLimits& limits, Dice& dice) {
   const bool tied = limits.kind == Kind::l2;
   const Index d = limits.d > 0 ? limits.d : dice.size(6);
   const Index H = 1 + dice.pick(limits.heads);
-  const Index k = limits.even ? 2 * dice.size(2) : dice.size(4);
-  const Index w = dice.size(4);
+  const Index k = limits.even ? 2 * dice.size(2) : dice.size(limits.width);
+  const Index w = dice.size(limits.width);
   AttentionWeights a;
   a.heads = H;
   if (H == 2 && !tied && dice.chance(0.2)) a.key_heads = 1;
@@ -171,6 +199,24 @@ NormWeights draw_norm(Index d, Dice& dice) {
     norm.bias = std::exp(dice.normal()) * flatten(dice.gaussian(1, d));
   norm.epsilon = dice.log_uniform(1e-6, 1.0);
   return norm;
+}
+
+CosineScales draw_scales(Dice& dice) {
+  return {.tau = dice.log_uniform(0.1, 10.0),
+          .nu = dice.log_uniform(0.1, 10.0),
+          .epsilon = dice.log_uniform(1e-4, 1.0)};
+}
+
+QueryKeyNorm draw_query_key_norm(const AttentionWeights& w, Dice& dice) {
+  const bool over_heads = dice.chance(0.3);
+  const Index k = w.query_width();
+  const double size = std::exp(0.7 * dice.normal());
+  return {
+      .query_gain =
+          size * flatten(dice.gaussian(1, over_heads ? w.heads * k : k)),
+      .key_gain = flatten(dice.gaussian(1, over_heads ? w.groups() * k : k)),
+      .epsilon = dice.log_uniform(1e-6, 1.0),
+      .over_heads = over_heads};
 }
 
 Mask draw_mask(Index n, Dice& dice) {

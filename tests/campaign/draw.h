@@ -19,6 +19,7 @@ struct LayerLimits {
   /// u|b| times the logits, which is not small beside values that are.
   bool value_bias = true;
   bool square = false;  ///< output of d features, always there
+  Index width = 4;      ///< of queries and of values, at most
 };
 
 /// Gaussian weights of a scale from 1e-3 to 1e3, or with a structure: zero
@@ -36,7 +37,24 @@ Matrix draw_tokens(const AttentionWeights& weights, Kind kind, Index n,
 /// 10⁶.
 void keep_logits_small(AttentionWeights& weights, Kind kind, double radius);
 
+/// Scales queries (and keys, where distances are compared) so that logits of
+/// tokens of this length are of this size at most: where it is large, attention
+/// is saturated.
+void make_logits(AttentionWeights& weights, Kind kind, double radius,
+                 double logit);
+
+/// Where queries and keys at a distance are not tied: scales both down until
+/// the squares |q|² and |k|² that cancel in it are at most about 10⁶. Where
+/// squares of 10¹¹ cancel, it is the dense Jacobian that is wrong, by 10⁻⁶ of
+/// it and more.
+void keep_distances_known(AttentionWeights& weights, Kind kind, double radius);
+
 NormWeights draw_norm(Index d, Dice& dice);
+
+CosineScales draw_scales(Dice& dice);
+
+/// Of each head, or one over all heads.
+QueryKeyNorm draw_query_key_norm(const AttentionWeights& weights, Dice& dice);
 
 /// A mask of n tokens with a window, padding or both, under which each token
 /// sees one.

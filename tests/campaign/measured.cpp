@@ -4,9 +4,19 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lipscope/attention/dense.h"
 #include "lipscope/spectral/dense.h"
 
 namespace lipscope::campaign {
+
+Matrix reference_jacobian(const AttentionWeights& weights,
+                          const AttentionOptions& options, const Matrix& x) {
+  const MultiHeadAttention<double> map(weights, options);
+  const auto applied = map.linearize(x);
+  return options.query_key_norm && options.query_key_norm->over_heads
+             ? materialize(*applied)
+             : dense_jacobian(weights, options, x);
+}
 
 double two_norm(const Matrix& j, bool quick) {
   if (!quick) return dense_norm(j).value;

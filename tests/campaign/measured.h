@@ -1,9 +1,16 @@
 #pragma once
 
+#include "lipscope/attention/multi_head.h"
 #include "lipscope/core/rng.h"
 
-/// Norms of dense Jacobians, each from below.
+/// Dense Jacobians, and norms of them, each from below.
 namespace lipscope::campaign {
+
+/// Of attention, by the closed form; q/k-norm over all heads has none and is
+/// applied to every unit vector. TokensTooLarge where rounding leaves scores
+/// unknown: there the library does not measure either.
+Matrix reference_jacobian(const AttentionWeights& weights,
+                          const AttentionOptions& options, const Matrix& x);
 
 /// ‖J‖₂; `quick`: from eigenvalues alone, to about 1e-8, for climbing.
 double two_norm(const Matrix& j, bool quick = false);
