@@ -7,8 +7,8 @@
 
 namespace lipscope {
 
-/// What the products T_ii'L of all pairs of tokens share, where a layer is
-/// plain (gram_parts.h: p_i and U are the same for all j), in columns of L.
+/// What the products T_ii'L of all pairs of tokens share, where p_i and U of
+/// gram_parts.h are the same for all j, in columns of L.
 ///
 /// With ẑ_ij = P'_ij z_ij/τ_i and p̂_i = p_iτ_i/s, for powers of two τ_i^h with
 /// ‖ẑ_i^h‖_F ≤ 1 and the scale s of the parts, rows h of T_ii'L/s² are
