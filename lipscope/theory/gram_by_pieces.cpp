@@ -33,47 +33,26 @@ class TokenPairs {
  public:
   TokenPairs(const GramParts& parts, const LayerParts& l, const LayerAt& at,
              const std::vector<TokenPieces>& tokens, const PiecesBand& band,
-             Index i, double scale)
-      : l_(l),
+             double scale)
+      : parts_(parts),
+        l_(l),
         at_(at),
         tokens_(tokens),
         band_(band),
-        i_(i),
         n_(at.x.rows()),
         H_(l.heads),
         w_(l.w),
         Hb_(band.heads),
         K_(3 * band.heads + n_),
-        scale_(scale) {
-    left_.setZero(H_ * K_, w_);
-    right_.setZero(H_ * K_, band.cols);
-    own_size_.resize(H_, Hb_);
-    value_size_.resize(H_, Hb_);
-    const Matrix own = band.own_by_heads(parts.own(i));
-    const Matrix values = band.values_of(tokens[i]);
-    for (Index h = 0; h < H_; ++h) {
-      tables_.push_back(band.table(h, own));
-      left_.block(row(h, Steps, 0), 0, n_, w_) =
-          tokens[i].steps.middleCols(h * w_, w_);
-      for (Index g = 0; g < Hb_; ++g) {
-        const auto value = values.row(h).segment(g * band.cols, band.cols);
-        right_.row(row(h, Means, g)) = value.cast<float>();
-        value_size_(h, g) = value.norm();
-        own_size_(h, g) =
-            own.block(h * w_, g * band.cols, w_, band.cols).norm();
-      }
-    }
-    for (const FloatMatrix& t : tables_) table_factors_.emplace_back(as_is(t));
-    // E_iᵀp̂_i'^g/s of the tokens before, rows [i·H×H·w]
-    Matrix queries(H_ * l.k, i * H_);
-    for (Index other = 0; other < i; ++other)
-      queries.middleCols(other * H_, H_) = tokens[other].query.transpose();
-    pulled_ = (parts.own_times(i, queries) / scale).transpose();
-  }
+        scale_(scale),
+        left_(H_ * K_, w_),
+        right_(H_ * K_, band.cols),
+        value_size_(H_, Hb_) {}
 
-  Sums of(const Triangle& triangle) {
+  Sums of(Index i, const Triangle& triangle) {
+    take(i);
     Sums sums;
-    const Index together = 8;
+    constexpr Index together = 8;
     for (Index first = 0; first < i_; first += together)
       add_tile(first, std::min(together, i_ - first), triangle, sums);
     return sums;
@@ -86,14 +65,39 @@ class TokenPairs {
     return h * K_ + what * Hb_ + at;
   }
 
+  // what is the same for all pairs of token i
+  void take(Index i) {
+    i_ = i;
+    band_.own_by_heads(parts_.own(i), own_, own_size_);
+    const Matrix values = band_.values_of(tokens_[i]);
+    for (Index h = 0; h < H_; ++h) {
+      left_.block(row(h, Steps, 0), 0, n_, w_) =
+          tokens_[i].steps.middleCols(h * w_, w_);
+      for (Index g = 0; g < Hb_; ++g) {
+        const auto value = values.row(h).segment(g * band_.cols, band_.cols);
+        right_.row(row(h, Means, g)) = value.cast<float>();
+        value_size_(h, g) = value.norm();
+      }
+    }
+    // E_iᵀp̂_i'^g/s of the tokens before, rows [i·H×H·w]
+    Matrix queries(H_ * l_.k, i * H_);
+    for (Index other = 0; other < i; ++other)
+      queries.middleCols(other * H_, H_) = tokens_[other].query.transpose();
+    pulled_ = (parts_.own_times(i, queries) / scale_).transpose();
+  }
+
   void add_tile(Index first, Index count, const Triangle& triangle,
                 Sums& sums) {
     const Index area = w_ * band_.cols;
-    const FloatMatrix& shares = shares_of(first, count);
+    find_shares(first, count);
+    const FloatMatrix &shares = shares_, &owned = owned_, &own = own_;
     y_.resize(count, H_ * area);
-    for (Index h = 0; h < H_; ++h)
-      gemm(as_is(view(shares, {h * count, 0, count, 2 * Hb_})),
-           table_factors_[h], view(y_, {0, h * area, count, area}));
+    for (Index h = 0; h < H_; ++h) {
+      gemm(as_is(view(shares, {h * count, 0, count, Hb_})),
+           as_is(band_.value[h]), view(y_, {0, h * area, count, area}));
+      gemm(as_is(owned), as_is(view(own, {h * Hb_, 0, Hb_, area})),
+           view(y_, {0, h * area, count, area}), Into::add);
+    }
     for (Index t = 0; t < count; ++t) {
       View<float> y(y_.row(t).data(), H_ * w_, band_.cols,
                     Eigen::OuterStride<>(band_.cols));
@@ -105,20 +109,18 @@ class TokenPairs {
     }
   }
 
-  // what the rows of the tables count for, [H·count×2H']
-  const FloatMatrix& shares_of(Index first, Index count) {
-    shares_.resize(H_ * count, 2 * Hb_);
-    for (Index t = 0; t < count; ++t) {
-      const Index other = first + t;
-      for (Index h = 0; h < H_; ++h)
-        for (Index g = 0; g < Hb_; ++g) {
-          const Matrix& its = at_.p[band_.from + g];
+  // Σ_j P^h_ijP^g_i'j [H·count×H'] and P^g_i'i [count×H']
+  void find_shares(Index first, Index count) {
+    shares_.resize(H_ * count, Hb_);
+    owned_.resize(count, Hb_);
+    for (Index t = 0; t < count; ++t)
+      for (Index g = 0; g < Hb_; ++g) {
+        const Matrix& its = at_.p[band_.from + g];
+        owned_(t, g) = static_cast<float>(its(first + t, i_));
+        for (Index h = 0; h < H_; ++h)
           shares_(h * count + t, g) =
-              static_cast<float>(at_.p[h].row(i_).dot(its.row(other)));
-          shares_(h * count + t, Hb_ + g) = static_cast<float>(its(other, i_));
-        }
-    }
-    return shares_;
+              static_cast<float>(at_.p[h].row(i_).dot(its.row(first + t)));
+      }
   }
 
   // the other terms of T_ii'L, and σ of all
@@ -144,7 +146,8 @@ class TokenPairs {
     FloatMatrix means(Hb_, H_ * w_);
     gemm(as_is(view(its.weights, {band_.from, 0, Hb_, seen})),
          as_is(view(mine.steps, {0, 0, seen, H_ * w_})), view(means));
-    sums.largest = std::max(sums.largest, along.cwiseAbs().maxCoeff());
+    sums.largest =
+        std::max({sums.largest, band.largest, along.cwiseAbs().maxCoeff()});
     for (Index h = 0; h < H_; ++h) {
       const Index later = (i_ - other - 1) * H_ + h;
       if (other < seen)
@@ -185,18 +188,18 @@ class TokenPairs {
     }
   }
 
+  const GramParts& parts_;
   const LayerParts& l_;
   const LayerAt& at_;
   const std::vector<TokenPieces>& tokens_;
   const PiecesBand& band_;
-  Index i_, n_, H_, w_, Hb_, K_;
+  Index i_ = 0, n_, H_, w_, Hb_, K_;
   double scale_;
   FloatMatrix left_, right_;  // [K×w] and [K×cols] of each head
-  std::vector<FloatMatrix> tables_;
-  std::vector<RightFactor<float>> table_factors_;
-  Matrix own_size_, value_size_;  // [H×H']
-  Matrix pulled_;
-  FloatMatrix shares_, y_, room_;
+  Matrix value_size_;         // [H×H']
+  FloatMatrix own_;
+  Matrix own_size_, pulled_;
+  FloatMatrix shares_, owned_, y_, room_;
 };
 
 }  // namespace
@@ -216,15 +219,18 @@ PairsSize size_by_pieces(const GramParts& parts, const LayerParts& l,
   for (Index first = 0; first < full; first += most) {
     const PiecesBand band(parts, l, tokens, triangular, scale, first,
                           std::min(most, full - first));
+    // each task takes every so many tokens, with room of its own
+    const Index tasks = std::min<Index>(n - 1, 4 * thread_count(l.threads));
     std::vector<Sums> sums(n);
-    parallel_for(n - 1, l.threads, [&](Index before) {
-      const Index i = n - 1 - before;  // those with most pairs first
-      sums[i] = TokenPairs(parts, l, at, tokens, band, i, scale).of(triangle);
+    parallel_for(tasks, l.threads, [&](Index task) {
+      TokenPairs pairs(parts, l, at, tokens, band, scale);
+      for (Index i = n - 1 - task; i > 0; i -= tasks)
+        sums[i] = pairs.of(i, triangle);
     });
     for (const Sums& s : sums) all.add(s);
   }
 
-  const double terms = static_cast<double>(2 * n + 7 * H + 140);
+  const double terms = roundings_on_the_way(n, H);
   const double gamma = 1.1 * terms * 0x1p-24;
   const double count = static_cast<double>(n * full);
   const double lost = 0x1p-66 * 64 * terms * terms * count;

@@ -10,7 +10,7 @@ struct PairsSize {
   double found = 0.0, error = 0.0;
 };
 
-/// From the pieces of gram_pieces.h, for plain parts that are prepared.
+/// From the pieces of gram_pieces.h, for parts of one pull that are prepared.
 ///
 /// Columns of T_ii'L are made from pieces, and multiplied by Lᵀ
 /// (gram_triangle.h), in f32: some d²(4n + 16H) + d³ operations for a pair, of

@@ -73,8 +73,8 @@ class GramParts {
 
   // What parts are made of, once prepared.
 
-  /// Whether p_ij does not depend on j, nor U_j on j.
-  bool plain() const { return l_.plain && value_.size() == 1; }
+  /// Whether neither p_ij nor U_j depends on j.
+  bool one_pull() const { return !at_.sloped() && value_.size() == 1; }
   /// What the logits of token i say of the tokens j, for each head: p_ij [·×d],
   /// p_ijU_j [·×H·w] and p_ijW_Q [·×H·k]. Where p_ij does not depend on j there
   /// is one row.

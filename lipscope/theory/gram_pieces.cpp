@@ -1,5 +1,6 @@
 #include "lipscope/theory/gram_pieces.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "lipscope/core/parallel.h"
@@ -14,6 +15,10 @@ double step_unit(double size) {
 }
 
 }  // namespace
+
+double roundings_on_the_way(Index n, Index heads) {
+  return static_cast<double>(2 * n + 7 * heads + 140);
+}
 
 TokenPieces::TokenPieces(const GramParts& parts, const LayerParts& l,
                          const LayerAt& at, Index i, double scale) {
@@ -56,6 +61,9 @@ PiecesBand::PiecesBand(const GramParts& parts, const LayerParts& l,
   const Index n = static_cast<Index>(tokens.size()), H = l.heads;
   const Index high = heads * w_;
   const double square = scale * scale;
+  float_rows_ = rows_.cast<float>();
+  rough_ = static_cast<double>(high + 40) / roundings_on_the_way(n, H);
+  const double of_rows = rough_ * rows_.norm();
 
   value.resize(H);
   value_size.resize(H, heads);
@@ -89,43 +97,55 @@ PiecesBand::PiecesBand(const GramParts& parts, const LayerParts& l,
       to.by_head.row(g) = flatten(y).transpose().cast<float>();
       to.by_token.middleCols(g * cols, cols) = y.cast<float>();
     }
-    Matrix own(H * w_, cols);
-    own.noalias() =
-        (parts.own(i).middleRows(from * w_, high) / square).transpose() * rows_;
+    const FloatMatrix own =
+        (parts.own(i).middleRows(from * w_, high) / square).cast<float>();
+    to.own.resize(H * w_, cols);
+    gemm(transposed(own), as_is(float_rows_), view(to.own));
     to.own_size.resize(H);
     for (Index h = 0; h < H; ++h)
-      to.own_size[h] = own.middleRows(h * w_, w_).norm();
-    to.own = own.cast<float>();
+      to.own_size[h] =
+          to.own.middleRows(h * w_, w_).cast<double>().norm() +
+          of_rows * own.middleCols(h * w_, w_).cast<double>().norm();
 
     Matrix queries(H * l.k, (n - 1 - i) * H);
     for (Index other = i + 1; other < n; ++other)
       queries.middleCols((other - i - 1) * H, H) =
           tokens[other].query.transpose();
-    const Matrix pulled = parts.own_times(i, queries) / scale;
-    Matrix later((n - 1 - i) * H, cols);
-    later.noalias() = pulled.middleRows(from * w_, high).transpose() * rows_;
-    to.later_size = later.rowwise().norm();
-    to.later = later.cast<float>();
+    const FloatMatrix pulled =
+        (parts.own_times(i, queries).middleRows(from * w_, high) / scale)
+            .cast<float>();
+    to.later.resize(queries.cols(), cols);
+    gemm(transposed(pulled), as_is(float_rows_), view(to.later));
+    to.later_size =
+        to.later.cast<double>().rowwise().norm() +
+        of_rows * pulled.cast<double>().colwise().norm().transpose();
+    to.largest = std::max<double>(
+        own.cwiseAbs().maxCoeff(),
+        pulled.size() > 0 ? pulled.cwiseAbs().maxCoeff() : 0.0F);
   });
 }
 
-Matrix PiecesBand::own_by_heads(const Matrix& own) const {
-  const double square = scale_ * scale_;
-  Matrix out(own.rows(), heads * cols);
-  for (Index g = 0; g < heads; ++g)
-    out.middleCols(g * cols, cols).noalias() =
-        (own.middleCols((from + g) * w_, w_) / square) *
-        rows_.middleRows(g * w_, w_);
-  return out;
-}
-
-FloatMatrix PiecesBand::table(Index h, const Matrix& own_times_l) const {
-  FloatMatrix out(2 * heads, w_ * cols);
-  out.topRows(heads) = value[h];
-  for (Index g = 0; g < heads; ++g)
-    Eigen::Map<FloatMatrix>(out.row(heads + g).data(), w_, cols) =
-        own_times_l.block(h * w_, g * cols, w_, cols).cast<float>();
-  return out;
+void PiecesBand::own_by_heads(const Matrix& own, FloatMatrix& to,
+                              Matrix& size) const {
+  const Index H = own.rows() / w_, area = w_ * cols;
+  const FloatMatrix scaled =
+      (own.middleCols(from * w_, heads * w_) / (scale_ * scale_)).cast<float>();
+  to.resize(H * heads, area);
+  size.resize(H, heads);
+  for (Index g = 0; g < heads; ++g) {
+    const double of_rows = rough_ * rows_.middleRows(g * w_, w_).norm();
+    for (Index h = 0; h < H; ++h) {
+      const Rectangle block{h * w_, g * w_, w_, w_};
+      View<float> piece(to.row(h * heads + g).data(), w_, cols,
+                        Eigen::OuterStride<>(cols));
+      gemm(as_is(view(scaled, block)),
+           as_is(view(float_rows_, {g * w_, 0, w_, cols})), piece);
+      size(h, g) =
+          std::sqrt(sum_of_squares(ConstView<float>(
+              piece.data(), w_, cols, Eigen::OuterStride<>(cols)))) +
+          of_rows * scaled.block(h * w_, g * w_, w_, w_).cast<double>().norm();
+    }
+  }
 }
 
 Matrix PiecesBand::values_of(const TokenPieces& of) const {

@@ -7,8 +7,8 @@
 
 namespace lipscope {
 
-/// What the products T_ii'L of all pairs of tokens share, where a layer is
-/// plain (gram_parts.h: p_i and U are the same for all j), in columns of L.
+/// What the products T_ii'L of all pairs of tokens share, where p_i and U of
+/// gram_parts.h are the same for all j, in columns of L.
 ///
 /// With ẑ_ij = P'_ij z_ij/τ_i and p̂_i = p_iτ_i/s, for powers of two τ_i^h with
 /// ‖ẑ_i^h‖_F ≤ 1 and the scale s of the parts, rows h of T_ii'L/s² are
@@ -25,6 +25,10 @@ namespace lipscope {
 /// L: what is multiplied is made once for each token or for the layer, in f64,
 /// and then cast to f32. L is lower triangular: in columns from c on heads
 /// below c/w have no part.
+///
+/// Of what has E the products with L are in f32 as well. Sums of p terms err by
+/// at most γ'‖X‖_F‖Y‖_F (gram_triangle.h); in units of the γ_m of
+/// gram_by_pieces.h that is added to the size that is given for the piece.
 struct TokenPieces {
   TokenPieces(const GramParts& parts, const LayerParts& l, const LayerAt& at,
               Index i, double scale);
@@ -39,6 +43,9 @@ struct TokenPieces {
   Vector weights_size;  ///< |P_i^h|
 };
 
+/// m of gram_by_pieces.h.
+double roundings_on_the_way(Index n, Index heads);
+
 /// Columns [first, first + cols) of what a token or the layer has with L.
 struct PiecesBand {
   struct Token {
@@ -50,17 +57,16 @@ struct PiecesBand {
     Matrix row_size;       ///< |Y_j^g| [n×H']
     Vector own_size;       ///< of each head
     Vector later_size;     ///< of each row
+    double largest = 0.0;  ///< no number is larger
   };
 
   PiecesBand(const GramParts& parts, const LayerParts& l,
              const std::vector<TokenPieces>& tokens, const Matrix& triangle,
              double scale, Index first, Index cols);
 
-  /// Of E_iᵀU L/s², under the numbers of the layer, for rows of head h: the
-  /// table [2H'×w·cols] whose rows the weights of a pair add up.
-  FloatMatrix table(Index h, const Matrix& own_times_l) const;
-  /// (E_iᵀU)^gL_g/s² for the heads g' side by side [H·w×H'·cols].
-  Matrix own_by_heads(const Matrix& own) const;
+  /// (E_iᵀU)_hgL_g/s², [w×cols] laid out as a row for each g after those of h:
+  /// [H·H'×w·cols], and the sizes of these rows in `size` [H×H'].
+  void own_by_heads(const Matrix& own, FloatMatrix& to, Matrix& size) const;
   /// û_i^hgL_g/s [H×H'·cols].
   Matrix values_of(const TokenPieces& token) const;
 
@@ -74,7 +80,9 @@ struct PiecesBand {
  private:
   Index w_;
   double scale_;
+  double rough_;
   Matrix rows_;  // of L, those of head `from` first
+  FloatMatrix float_rows_;
 };
 
 }  // namespace lipscope

@@ -97,10 +97,10 @@ std::optional<ScaledGram> scaled_gram(const LayerParts& l, const LayerAt& at,
   out.of_parts = power_of_two_above(std::sqrt(most));
   const double square = out.of_parts * out.of_parts;
   PairsSize pairs{.error = INFINITY};
-  if (triangle && parts.plain())
+  if (triangle && parts.one_pull())
     pairs = size_by_pieces(parts, l, at, out.output, *triangle, out.of_parts);
   constexpr double much = 3e-3;
-  if (!(pairs.error <= much * pairs.found))
+  if (!(pairs.error <= much * pairs.found && std::isfinite(pairs.found)))
     pairs = size_of_pairs(parts, l, n, square, triangle);
   const double size = parts.size() / out.scale();
   const double count = static_cast<double>(n * full);

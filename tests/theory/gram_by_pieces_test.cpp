@@ -33,7 +33,7 @@ Sizes sizes_of(const AttentionWeights& w, const AttentionOptions& o,
   const LayerAt at = layer_at(l, x);
   GramParts parts(l, at);
   parts.prepare();
-  EXPECT_TRUE(parts.plain());
+  EXPECT_TRUE(parts.one_pull());
   Matrix lower = factor_above(gram_of_rows(l.output));
   const double output = std::max(lower.norm(), 1e-30);
   const Index n = x.rows();
@@ -81,6 +81,7 @@ AttentionWeights layer(Index d, Index H, const Rng& rng) {
 
 void expect_within(const Sizes& s, const std::string& what) {
   ASSERT_TRUE(std::isfinite(s.exact)) << what;
+  if (!(s.pieces.error < INFINITY)) return;  // for the other way
   EXPECT_LE(std::abs(s.pieces.found - s.exact),
             s.pieces.error + 1e-9 * s.exact + 1e-300)
       << what;
@@ -113,7 +114,8 @@ TEST(GramByPieces, IsWorkedByHand) {
               1e-5 * all);
 }
 
-TEST(GramByPieces, IsTheSumOfThePartsForAllMasksAndPlainKinds) {
+TEST(GramByPieces, IsTheSumOfThePartsForAllMasksAndKindsOfOnePull) {
+  int tried = 0;
   for (const Kind kind : {Kind::dot, Kind::sigmoid})
     for (std::uint64_t seed = 0; seed < 150; ++seed) {
       const std::string what = name_of(kind) + " " + std::to_string(seed);
@@ -121,23 +123,25 @@ TEST(GramByPieces, IsTheSumOfThePartsForAllMasksAndPlainKinds) {
                                     : test::trial(kind, seed);
       if (t.weights.output.size() == 0 || !t.options.project) continue;
       const LayerParts l = layer_parts(t.weights, t.options);
-      if (!l.plain) continue;
+      if (layer_at(l, t.x).sloped()) continue;
+      ++tried;
       const Sizes s = sizes_of(t.weights, t.options, t.x);
       expect_within(s, what);
     }
+  EXPECT_GT(tried, 100);
 }
 
 TEST(GramByPieces, IsThatOfADenseJacobian) {
-  for (std::uint64_t seed = 0; seed < 6; ++seed)
+  for (std::uint64_t seed = 0; seed < 2; ++seed)
     for (const Kind kind : {Kind::dot, Kind::sigmoid})
       for (const Mask& mask :
            {Mask::none, Mask::causal, Mask{.window = 3},
-            Mask{.hides_later = true, .window = 4, .padding_before = 2},
+            Mask{.hides_later = true, .window = 4, .padding_after = 2},
             Mask{.padding_before = 1, .padding_after = 3}}) {
         const Rng rng(seed);
         // heads whose columns end inside bands of 48
         const AttentionWeights w = layer(seed % 2 == 0 ? 60 : 16, 4, rng);
-        const Matrix x = 0.3 * gaussian(11, w.query.rows(), rng.split(9));
+        const Matrix x = 0.3 * gaussian(7, w.query.rows(), rng.split(9));
         const AttentionOptions o{.kind = kind, .mask = mask};
         const std::string what = name_of(kind) + " " + std::to_string(seed);
         const Sizes s = sizes_of(w, o, x);
