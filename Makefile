@@ -107,11 +107,13 @@ bench: program bench-setup
 # a million adversarial cases for the bounds, on one core; killed, it goes on
 CAMPAIGN_CASES ?= 1000000
 CAMPAIGN_SEED ?= 1
+# as --families takes them; empty: the usual ones
+CAMPAIGN_FAMILIES ?=
 campaign: test-setup
 	@$(CONFIGURE)
 	@cmake --build --preset release --target campaign
-	@nice -n 19 build/release/tests/campaign --cases $(CAMPAIGN_CASES) --seed $(CAMPAIGN_SEED) \
-	  --out build/campaign-$(CAMPAIGN_SEED).jsonl
+	@nice -n 19 build/release/tests/campaign --cases $(CAMPAIGN_CASES) --seed $(CAMPAIGN_SEED)$(if $(CAMPAIGN_FAMILIES), --families $(CAMPAIGN_FAMILIES)) \
+	  --out build/campaign-$(CAMPAIGN_SEED)$(if $(CAMPAIGN_FAMILIES),-families).jsonl
 
 format: test-setup
 	@clang-format -i $(SOURCES)
