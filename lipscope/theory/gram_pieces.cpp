@@ -62,8 +62,8 @@ PiecesBand::PiecesBand(const GramParts& parts, const LayerParts& l,
   const Index high = heads * w_;
   const double square = scale * scale;
   float_rows_ = rows_.cast<float>();
-  rough_ = static_cast<double>(high + 40) / roundings_on_the_way(n, H);
-  const double of_rows = rough_ * rows_.norm();
+  rough_ = static_cast<double>(w_ + 40) / roundings_on_the_way(n, H);
+  const RightFactor<double> times_rows(as_is(rows_));
 
   value.resize(H);
   value_size.resize(H, heads);
@@ -97,31 +97,25 @@ PiecesBand::PiecesBand(const GramParts& parts, const LayerParts& l,
       to.by_head.row(g) = flatten(y).transpose().cast<float>();
       to.by_token.middleCols(g * cols, cols) = y.cast<float>();
     }
-    const FloatMatrix own =
-        (parts.own(i).middleRows(from * w_, high) / square).cast<float>();
-    to.own.resize(H * w_, cols);
-    gemm(transposed(own), as_is(float_rows_), view(to.own));
+    const Matrix own = parts.own(i).middleRows(from * w_, high) / square;
+    Matrix made(H * w_, cols);
+    gemm(transposed(own), times_rows, view(made));
     to.own_size.resize(H);
     for (Index h = 0; h < H; ++h)
-      to.own_size[h] =
-          to.own.middleRows(h * w_, w_).cast<double>().norm() +
-          of_rows * own.middleCols(h * w_, w_).cast<double>().norm();
+      to.own_size[h] = made.middleRows(h * w_, w_).norm();
+    to.own = made.cast<float>();
 
     Matrix queries(H * l.k, (n - 1 - i) * H);
     for (Index other = i + 1; other < n; ++other)
       queries.middleCols((other - i - 1) * H, H) =
           tokens[other].query.transpose();
-    const FloatMatrix pulled =
-        (parts.own_times(i, queries).middleRows(from * w_, high) / scale)
-            .cast<float>();
-    to.later.resize(queries.cols(), cols);
-    gemm(transposed(pulled), as_is(float_rows_), view(to.later));
-    to.later_size =
-        to.later.cast<double>().rowwise().norm() +
-        of_rows * pulled.cast<double>().colwise().norm().transpose();
-    to.largest = std::max<double>(
-        own.cwiseAbs().maxCoeff(),
-        pulled.size() > 0 ? pulled.cwiseAbs().maxCoeff() : 0.0F);
+    const Matrix pulled =
+        parts.own_times(i, queries).middleRows(from * w_, high) / scale;
+    made.resize(queries.cols(), cols);
+    gemm(transposed(pulled), times_rows, view(made));
+    to.later_size = made.rowwise().norm();
+    to.later = made.cast<float>();
+    to.largest = own.cwiseAbs().maxCoeff();
   });
 }
 

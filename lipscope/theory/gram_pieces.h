@@ -26,9 +26,9 @@ namespace lipscope {
 /// and then cast to f32. L is lower triangular: in columns from c on heads
 /// below c/w have no part.
 ///
-/// Of what has E the products with L are in f32 as well. Sums of p terms err by
-/// at most γ'‖X‖_F‖Y‖_F (gram_triangle.h); in units of the γ_m of
-/// gram_by_pieces.h that is added to the size that is given for the piece.
+/// Of (E_iᵀU)_hgL_g the products are in f32 as well. Sums of w terms err by at
+/// most γ'‖X‖_F‖Y‖_F (gram_triangle.h); in units of the γ_m of gram_by_pieces.h
+/// that is added to the size that is given for the piece.
 struct TokenPieces {
   TokenPieces(const GramParts& parts, const LayerParts& l, const LayerAt& at,
               Index i, double scale);
