@@ -1,6 +1,5 @@
 #include "lipscope/theory/gram_pieces.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "lipscope/core/parallel.h"
