@@ -51,7 +51,8 @@ class TokenPairs {
 
   Sums of(Index i, const Triangle& triangle) {
     take(i);
-    Sums sums;
+    Sums sums{.largest =
+                  parts_.own(i).cwiseAbs().maxCoeff() / (scale_ * scale_)};
     constexpr Index together = 8;
     for (Index first = 0; first < i_; first += together)
       add_tile(first, std::min(together, i_ - first), triangle, sums);
@@ -83,7 +84,8 @@ class TokenPairs {
     Matrix queries(H_ * l_.k, i * H_);
     for (Index other = 0; other < i; ++other)
       queries.middleCols(other * H_, H_) = tokens_[other].query.transpose();
-    pulled_ = (parts_.own_times(i, queries) / scale_).transpose();
+    const Matrix pulled = parts_.own_times(i, queries);
+    pulled_ = (pulled / scale_).transpose().cast<float>();
   }
 
   void add_tile(Index first, Index count, const Triangle& triangle,
@@ -146,8 +148,7 @@ class TokenPairs {
     FloatMatrix means(Hb_, H_ * w_);
     gemm(as_is(view(its.weights, {band_.from, 0, Hb_, seen})),
          as_is(view(mine.steps, {0, 0, seen, H_ * w_})), view(means));
-    sums.largest =
-        std::max({sums.largest, band.largest, along.cwiseAbs().maxCoeff()});
+    sums.largest = std::max(sums.largest, along.cwiseAbs().maxCoeff());
     for (Index h = 0; h < H_; ++h) {
       const Index later = (i_ - other - 1) * H_ + h;
       if (other < seen)
@@ -160,9 +161,10 @@ class TokenPairs {
         const auto own =
             pulled_.row(other * H_ + band_.from + g).segment(h * w_, w_);
         left_.row(row(h, Values, g)) = value.cast<float>();
-        left_.row(row(h, Own, g)) = own.cast<float>();
+        left_.row(row(h, Own, g)) = own;
         left_.row(row(h, Means, g)) = means.row(g).segment(h * w_, w_);
-        const double value_norm = value.norm(), own_norm = own.norm();
+        const double value_norm = value.norm(),
+                     own_norm = std::sqrt(own.cast<double>().squaredNorm());
         const Matrix& p = at_.p[band_.from + g];
         size += mine.steps_size[h] *
                     (std::abs(along(h, g)) * band.steps_size[g] +
@@ -198,7 +200,8 @@ class TokenPairs {
   FloatMatrix left_, right_;  // [K×w] and [K×cols] of each head
   Matrix value_size_;         // [H×H']
   FloatMatrix own_;
-  Matrix own_size_, pulled_;
+  Matrix own_size_;
+  FloatMatrix pulled_;
   FloatMatrix shares_, owned_, y_, room_;
 };
 
@@ -244,18 +247,34 @@ PairsSize size_by_pieces(const GramParts& parts, const LayerParts& l,
                        : INFINITY};
 }
 
+namespace {
+
+// of one column of L
+double bytes_of_column(const LayerParts& l, Index n) {
+  const double tokens = static_cast<double>(n);
+  const double heads = static_cast<double>(l.heads);
+  const double full = heads * static_cast<double>(l.w);
+  return 4 * (tokens * (2.5 * tokens * heads + full) + 4 * heads * full);
+}
+
+}  // namespace
+
 Index pieces_columns(const LayerParts& l, Index n) {
-  constexpr double room = 2.5e8;
-  const double one = pieces_bytes(l, n) / 192;
-  const double most = std::min(192.0, room / one);
-  return std::max<Index>(1, static_cast<Index>(most) / 48) * 48;
+  constexpr double most_bytes = 2.5e8;
+  constexpr Index least = 48, most = 192;
+  const double columns = most_bytes / bytes_of_column(l, n);
+  return columns >= static_cast<double>(most)
+             ? most
+             : std::max(least, static_cast<Index>(columns) / least * least);
 }
 
 double pieces_bytes(const LayerParts& l, Index n) {
   const double tokens = static_cast<double>(n);
   const double heads = static_cast<double>(l.heads);
   const double full = heads * static_cast<double>(l.w);
-  return 192 * 4 * (tokens * (2.5 * tokens * heads + full) + 4 * heads * full);
+  const double d = static_cast<double>(l.value.rows());
+  return static_cast<double>(pieces_columns(l, n)) * bytes_of_column(l, n) +
+         4 * tokens * tokens * full + 8 * tokens * heads * (d + 2 * full);
 }
 
 }  // namespace lipscope

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lipscope/core/memory.h"
+#include "lipscope/theory/gram_by_pieces.h"
 #include "lipscope/theory/leading_apart.h"
 
 namespace lipscope {
@@ -51,7 +52,15 @@ GramCost leading_cost(const LayerParts& l, Index tokens) {
   const double full = static_cast<double>(l.heads * l.w);
   GramCost cost = cost_of_parts(l, tokens, full);
   const double n = static_cast<double>(tokens);
-  cost.flops += 1.3 * n * n * full * full * full;
+  const double heads = static_cast<double>(l.heads);
+  if (l.plain) {  // theory/gram_by_pieces.h
+    cost.flops =
+        n * n * full *
+        (n * (full + heads * heads) + 2.5 * heads * full + 0.65 * full * full);
+    cost.bytes += pieces_bytes(l, tokens);
+  } else {
+    cost.flops += 1.3 * n * n * full * full * full;
+  }
   cost.bytes += 8 * cost.rows * 2 * static_cast<double>(most_leading);
   cost.most_flops = 2e13;
   return cost;

@@ -1,6 +1,5 @@
 #include "lipscope/theory/gram_pieces.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "lipscope/core/parallel.h"
@@ -63,7 +62,9 @@ PiecesBand::PiecesBand(const GramParts& parts, const LayerParts& l,
   const double square = scale * scale;
   float_rows_ = rows_.cast<float>();
   rough_ = static_cast<double>(w_ + 40) / roundings_on_the_way(n, H);
-  const RightFactor<double> times_rows(as_is(rows_));
+  const Matrix per_square = rows_ / square, per_scale = rows_ / scale;
+  const RightFactor<double> times_square(as_is(per_square));
+  const RightFactor<double> times_scale(as_is(per_scale));
 
   value.resize(H);
   value_size.resize(H, heads);
@@ -97,9 +98,10 @@ PiecesBand::PiecesBand(const GramParts& parts, const LayerParts& l,
       to.by_head.row(g) = flatten(y).transpose().cast<float>();
       to.by_token.middleCols(g * cols, cols) = y.cast<float>();
     }
-    const Matrix own = parts.own(i).middleRows(from * w_, high) / square;
+    const Matrix& own = parts.own(i);
     Matrix made(H * w_, cols);
-    gemm(transposed(own), times_rows, view(made));
+    gemm(transposed(view(own, {from * w_, 0, high, H * w_})), times_square,
+         view(made));
     to.own_size.resize(H);
     for (Index h = 0; h < H; ++h)
       to.own_size[h] = made.middleRows(h * w_, w_).norm();
@@ -109,13 +111,12 @@ PiecesBand::PiecesBand(const GramParts& parts, const LayerParts& l,
     for (Index other = i + 1; other < n; ++other)
       queries.middleCols((other - i - 1) * H, H) =
           tokens[other].query.transpose();
-    const Matrix pulled =
-        parts.own_times(i, queries).middleRows(from * w_, high) / scale;
+    const Matrix pulled = parts.own_times(i, queries);
     made.resize(queries.cols(), cols);
-    gemm(transposed(pulled), times_rows, view(made));
+    gemm(transposed(view(pulled, {from * w_, 0, high, queries.cols()})),
+         times_scale, view(made));
     to.later_size = made.rowwise().norm();
     to.later = made.cast<float>();
-    to.largest = own.cwiseAbs().maxCoeff();
   });
 }
 

@@ -57,7 +57,6 @@ struct PiecesBand {
     Matrix row_size;       ///< |Y_j^g| [n×H']
     Vector own_size;       ///< of each head
     Vector later_size;     ///< of each row
-    double largest = 0.0;  ///< no number is larger
   };
 
   PiecesBand(const GramParts& parts, const LayerParts& l,

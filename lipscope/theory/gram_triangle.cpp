@@ -56,13 +56,16 @@ double Triangle::frobenius_after(const FloatMatrix& t) const {
 
 double Triangle::squares_after(const ConstView<float>& y,
                                FloatMatrix& room) const {
-  room.resize(y.cols(), size_);
-  // Zᵀ = YᵀL
-  for (const Band& b : bands_)
-    gemm(transposed(view(y, {b.first, 0, size_ - b.first, y.cols()})), b.factor,
-         view(room, {0, b.first, y.cols(), b.numbers.cols()}));
-  const FloatMatrix& z = room;
-  return sum_of_squares(view(z));
+  double squares = 0.0;
+  // Z = LᵀY
+  for (const Band& b : bands_) {
+    room.resize(b.numbers.cols(), y.cols());
+    gemm(transposed(b.numbers),
+         as_is(view(y, {b.first, 0, size_ - b.first, y.cols()})), view(room));
+    const FloatMatrix& z = room;
+    squares += sum_of_squares(view(z));
+  }
+  return squares;
 }
 
 }  // namespace lipscope

@@ -34,16 +34,18 @@
 /// ‖V₁G‖_F, ‖V₁GV₁ᵀ‖_F, ‖V₁GV₁ᵀ‖₂ and ‖B‖_F differs from what is made of W by
 /// at most 4(η(‖G‖_F + ‖W‖_F) + δ).
 ///
-/// The parts T_ii' are made in f64; the two products with F, which cost most,
-/// are of f32 (full precision, core/gemm.h): F is the triangular factor L of
-/// W_OW_Oᵀ, of which only the triangle is multiplied. A product of sums of p
-/// terms errs by at most γ'‖X‖_F‖Y‖_F in the Frobenius norm, γ' = 1.1(p +
-/// 32)2⁻²⁴, so that
+/// F is the triangular factor L of W_OW_Oᵀ. Where neither p_i nor U depends on
+/// the token that is looked at, as without rotary positions and q/k-norm,
+/// T_ii'L is made for i ≠ i' from pieces that are multiplied by L once
+/// (gram_by_pieces.h), in f32 but for what is made once; what that errs by is
+/// added up with the sizes of the pieces. Otherwise, for i = i', and where that
+/// account is more than 0.3 % of the sum (pieces that cancel, numbers far
+/// apart), T_ii' is made in f64, and the two products with L are of f32
+/// (gram_triangle.h):
 ///
-///   ‖fl(LᵀTL) − LᵀTL‖_F ≤ κ‖T‖_F,  κ = (γ' + 2⁻²³)|L|_F(2‖L‖ + γ'|L|_F) +
-///                                      2⁻²³‖L‖²
+///   ‖G‖_F ≤ (Σ‖fl‖_F²)^{1/2} + κ(Σ‖T‖_F²)^{1/2} + γ√n S²
 ///
-/// and ‖G‖_F ≤ (Σ‖fl‖_F²)^{1/2} + κ(Σ‖T‖_F²)^{1/2} + γ√n S².
+/// with the account of the pieces in place of the middle term.
 ///
 namespace lipscope {
 
