@@ -19,9 +19,11 @@ MatrixOf<Real> multiply(const Factor<Real>& a, const Factor<Real>& b) {
 template <class Real>
 MatrixOf<Real> weights_derivative(const HeadState<Real>& head,
                                   MatrixOf<Real> t) {
-  return head.weighting.sigmoid_shift
-             ? sigmoid_derivative(head.p, std::move(t))
-             : softmax_derivative(head.p, std::move(t));
+  if (!head.weighting.sigmoid_shift)
+    return softmax_derivative(head.p, std::move(t));
+  return sigmoid_derivative(
+      multiply(as_is(head.at.q), transposed(head.at.k)), head.weighting.mask,
+      static_cast<Real>(*head.weighting.sigmoid_shift), std::move(t));
 }
 
 // Cotangents of scores and of their tangents
@@ -52,12 +54,13 @@ ScoreCotangents<Real> back_through_softmax(const MatrixOf<Real>& p,
 
 // dP = P(1 − P)∘dS, entry by entry; d/dP of it is (1 − 2P)∘dS
 template <class Real>
-ScoreCotangents<Real> back_through_sigmoid(const MatrixOf<Real>& p,
+ScoreCotangents<Real> back_through_sigmoid(const HeadState<Real>& head,
                                            const MatrixOf<Real>& ds,
                                            const MatrixOf<Real>& gdp,
                                            MatrixOf<Real> gp) {
-  gp.array() += gdp.array() * (1 - 2 * p.array()) * ds.array();
-  return {sigmoid_derivative(p, std::move(gp)), sigmoid_derivative(p, gdp)};
+  gp.array() += gdp.array() * (1 - 2 * head.p.array()) * ds.array();
+  return {weights_derivative(head, std::move(gp)),
+          weights_derivative(head, gdp)};
 }
 
 }  // namespace
@@ -131,7 +134,7 @@ TangentCotangent<Real> head_tangent_cotangent(const HeadState<Real>& head,
   const MatrixOf<Real> dp = weights_derivative(head, ds);
   const ScoreCotangents<Real> g =
       head.weighting.sigmoid_shift
-          ? back_through_sigmoid(head.p, ds, gdp, std::move(gp))
+          ? back_through_sigmoid(head, ds, gdp, std::move(gp))
           : back_through_softmax(head.p, ds, gdp, std::move(gp));
 
   TangentCotangent<Real> back;

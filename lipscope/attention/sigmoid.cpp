@@ -47,16 +47,27 @@ MatrixOf<Real> sigmoid_rows(MatrixOf<Real> scores, const Mask& mask,
 }
 
 template <class Real>
-MatrixOf<Real> sigmoid_derivative(const MatrixOf<Real>& p, MatrixOf<Real> t) {
-  t.array() *= p.array() * (1 - p.array());
+MatrixOf<Real> sigmoid_derivative(const MatrixOf<Real>& scores,
+                                  const Mask& mask, Real shift,
+                                  MatrixOf<Real> t) {
+  const Index n = scores.cols();
+  for (Index i = 0; i < scores.rows(); ++i) {
+    const TokenRange range = visible(mask, i, n);
+    const auto seen = scores.row(i).segment(range.begin, range.size());
+    t.row(i).segment(range.begin, range.size()).array() *=
+        sigmoid_slope(seen.array() + shift);
+    t.row(i).head(range.begin).setZero();
+    t.row(i).tail(n - range.end).setZero();
+  }
   return t;
 }
 
 template MatrixOf<float> sigmoid_rows(MatrixOf<float>, const Mask&, float);
 template MatrixOf<double> sigmoid_rows(MatrixOf<double>, const Mask&, double);
-template MatrixOf<float> sigmoid_derivative(const MatrixOf<float>&,
-                                            MatrixOf<float>);
+template MatrixOf<float> sigmoid_derivative(const MatrixOf<float>&, const Mask&,
+                                            float, MatrixOf<float>);
 template MatrixOf<double> sigmoid_derivative(const MatrixOf<double>&,
+                                             const Mask&, double,
                                              MatrixOf<double>);
 
 }  // namespace lipscope

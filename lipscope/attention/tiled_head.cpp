@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "lipscope/attention/sigmoid.h"
 #include "lipscope/core/errors.h"
 
 namespace lipscope {
@@ -153,17 +154,27 @@ ConstView<Real> TiledHead<Real>::weights(const Tile& t,
   return view(std::as_const(scratch));
 }
 
-// t ↦ P' t row by row, the symmetric derivative of the weights at P
+// t ↦ P' t row by row, the symmetric derivative of the weights at P; of a
+// sigmoid at its scores (sigmoid_slope)
 template <class Real>
-void TiledHead<Real>::differentiate(const ConstView<Real>& p,
+void TiledHead<Real>::differentiate(const Tile& tile, const ConstView<Real>& p,
                                     MatrixOf<Real>& t) const {
-  for (Index r = 0; r < t.rows(); ++r) {
-    if (weighting_.sigmoid_shift) {
-      t.row(r).array() *= p.row(r).array() * (1 - p.row(r).array());
-    } else {
-      const Real mean = p.row(r).dot(t.row(r));
-      t.row(r).array() = p.row(r).array() * (t.row(r).array() - mean);
+  if (weighting_.sigmoid_shift) {
+    MatrixOf<Real> s = scores(tile);
+    const Real shift = static_cast<Real>(*weighting_.sigmoid_shift);
+    for (Index r = 0; r < t.rows(); ++r) {
+      s.row(r).array() += shift;
+      // P is 0 where it is hidden, and where its slope is 0 as well
+      t.row(r).array() =
+          (p.row(r).array() > 0)
+              .select(t.row(r).array() * sigmoid_slope(s.row(r).array()),
+                      Real{0});
     }
+    return;
+  }
+  for (Index r = 0; r < t.rows(); ++r) {
+    const Real mean = p.row(r).dot(t.row(r));
+    t.row(r).array() = p.row(r).array() * (t.row(r).array() - mean);
   }
 }
 
@@ -185,7 +196,7 @@ void TiledHead<Real>::tangent(const ConstHeadViews<Real>& d,
                view(ds), Into::overwrite, products_);
     const ConstView<Real> p = weights(t, scratch);
     // dP = P ∘ (dS − ⟨P, dS⟩), or P ∘ (1 − P) ∘ dS; P is 0 where it is hidden
-    differentiate(p, ds);
+    differentiate(t, p, ds);
     // dy = dP v + P dv
     const View<Real> out = view(dy, t.of_rows(dy.cols()));
     gemm<Real>(as_is(ds), as_is(view(at_.v, t.of_seen(at_.v.cols()))), out,
@@ -230,7 +241,7 @@ void TiledHead<Real>::cotangent(const ConstView<Real>& gy, HeadViews<Real> g,
     const ConstView<Real> p = weights(t, scratch);
     // gS = P ∘ (gP − ⟨P, gP⟩), or P ∘ (1 − P) ∘ gP. The mean is also ⟨gy, y⟩,
     // but taken from another sum it would not cancel what rounding left here
-    differentiate(p, gs);
+    differentiate(t, p, gs);
     if (gby_distance != nullptr)
       for (Index r = 0; r < t.rows; ++r)
         gby_distance->segment(n - 1 - (t.begin + r) + t.first, t.cols) +=

@@ -71,7 +71,8 @@ class TiledHead {
   MatrixOf<Real> scores(const Tile& tile) const;
   ConstView<Real> weights(const Tile& tile, MatrixOf<Real>& scratch) const;
   void weigh(const Tile& tile, MatrixOf<Real>& scores) const;
-  void differentiate(const ConstView<Real>& p, MatrixOf<Real>& t) const;
+  void differentiate(const Tile& tile, const ConstView<Real>& p,
+                     MatrixOf<Real>& t) const;
   void cotangent(const ConstView<Real>& gy, HeadViews<Real> g,
                  Vector* gby_distance) const;
 
