@@ -235,9 +235,7 @@ Magnitude leading_apart(const LayerParts& l, const LayerAt& at,
 
   double lambda = g->frobenius;
   // what two J may differ by, and so J Jᵀ
-  const double apart =
-      2 * (size * shares.all + slopes.value() + applied_slope_rounding(l, at)) /
-      g->scale();
+  const double apart = 2 * (size * shares.all + slopes.value()) / g->scale();
   const double row_error = apart * (2 * std::sqrt(g->frobenius) + apart);
   try {
     const auto jacobian = heads.linearize(at.x);

@@ -28,11 +28,11 @@
 ///
 /// Rounding. V is orthonormal up to η = ‖VVᵀ − I‖_F, and W stands for VG up to
 /// δ in the Frobenius norm. (Products with the Jacobian and with G are each
-/// within e/2 = (ε + γ)S + slope_rounding + applied_slope_rounding of the exact
-/// J, and a row of W errs by at most e(2‖J‖ + e), where ‖J‖² ≤ ‖G‖_F.) With V₁
-/// = (VVᵀ)^{-1/2}V exactly orthonormal ‖V₁ − V‖_F ≤ η, and for η ≤ 1/4 each of
-/// ‖V₁G‖_F, ‖V₁GV₁ᵀ‖_F, ‖V₁GV₁ᵀ‖₂ and ‖B‖_F differs from what is made of W by
-/// at most 4(η(‖G‖_F + ‖W‖_F) + δ).
+/// within e/2 = (ε + γ)S + slope_rounding of the exact J, and a row of W errs
+/// by at most e(2‖J‖ + e), where ‖J‖² ≤ ‖G‖_F.) With V₁ = (VVᵀ)^{-1/2}V exactly
+/// orthonormal ‖V₁ − V‖_F ≤ η, and for η ≤ 1/4 each of ‖V₁G‖_F, ‖V₁GV₁ᵀ‖_F,
+/// ‖V₁GV₁ᵀ‖₂ and ‖B‖_F differs from what is made of W by at most 4(η(‖G‖_F +
+/// ‖W‖_F) + δ).
 ///
 /// F is the triangular factor L of W_OW_Oᵀ. Where neither p_i nor U depends on
 /// the token that is looked at, as without rotary positions and q/k-norm,

@@ -216,26 +216,4 @@ double slope_rounding(const LayerParts& l, const LayerAt& at) {
   return well_above(unit * n * std::sqrt(n) * output * sums.sum());
 }
 
-double applied_slope_rounding(const LayerParts& l, const LayerAt& at) {
-  if (at.unshared_slope.empty()) return 0.0;
-  const Index width = at.q.cols() / l.heads;
-  const auto longest = [&](const Matrix& m, Index h, Index columns) {
-    return m.middleCols(h * columns, columns).rowwise().norm().maxCoeff();
-  };
-  const auto size_of = [&](const Matrix& weights, Index h) {
-    return l.normed_over_heads() ? weights.norm()
-                                 : weights.middleCols(h * l.k, l.k).norm();
-  };
-  double sum = 0.0;
-  for (Index h = 0; h < l.heads; ++h)
-    sum += longest(at.v, h, l.w) *
-           (largest_slope(l, at, h, Feature::key) * size_of(l.key, h) *
-                longest(at.q, h, width) +
-            largest_slope(l, at, h, Feature::query) * size_of(l.query, h) *
-                longest(at.k, h, width));
-  const double output = l.projected ? l.output.norm() : 1.0;
-  return well_above(8 * unit_roundoff * static_cast<double>(at.x.rows()) *
-                    output * sum);
-}
-
 }  // namespace lipscope

@@ -71,23 +71,4 @@ Matrix query_parts(const LayerParts& layer, const LayerAt& at,
 /// not.
 double slope_rounding(const LayerParts& layer, const LayerAt& at);
 
-/// How far the Jacobian that is applied to vectors (attention/head.h) may be
-/// from J because of P' alone, in the 2-norm. Where weights are a sigmoid it
-/// has P(1 − P), made of the rounded P, while LayerAt has P' without
-/// cancellation. With P off by 4uP (exp, + and / once each) beside what its
-/// logit does,
-///
-///   |fl(P(1 − P)) − P'| ≤ 4uP|1 − 2P| + 3uP' ≤ 8uP,
-///
-/// which near P = 1 is no small share of P' ≈ 1 − P: at a logit of 30 it is a
-/// thousandth of it. Block J_ij has P'_ij p_ijᵀz_ij, and J_ii also all of
-/// P'_ij (W_QS_i k_jᵀ) z_ij with z_ij = v_j. With P ≤ 1 the norm of n×n blocks
-/// that differ by so much is at most
-///
-///   8u n ‖W_O‖_F Σ_h max|v| (σ_K‖W_K‖_F max|q| + σ_Q‖W_Q‖_F max|k|).
-///
-/// 0 for a softmax: what cancels in P(1 − P) there is beside numbers that
-/// GramParts counts at a thousandth of max|v|.
-double applied_slope_rounding(const LayerParts& layer, const LayerAt& at);
-
 }  // namespace lipscope
