@@ -43,6 +43,10 @@ void keep_newhouse25_limits(const LanguageModel<float>& model,
     limit_singular_values(
         matrix("mlp.down"),
         {rule, 1.0 / (wider * activation_slope(c.activation)), threads});
+    for (const char* bias : {"up", "down"})
+      tensor(weights,
+             model.layout().slot(fmt::format("h.{}.mlp.{}.bias", i, bias)))
+          .setZero();
   }
 }
 

@@ -18,13 +18,14 @@
 ///   W_up       √(hidden/width): 1 between root mean squares
 ///   W_down     √(width/hidden) over GELU's largest slope
 ///
-/// W_Q, W_K and W_V are each one matrix for all heads, as there.
+/// W_Q, W_K and W_V are each one matrix for all heads, as there. MLPs have no
+/// biases there: here they stay at 0.
 namespace lipscope {
 
 /// Why a model cannot have these; empty if it can.
 std::string objection_to_newhouse25(const LanguageModelConfig& config);
 
-/// All matrices but the head, brought to these norms by the rule.
+/// All matrices but the head, brought to these norms by the rule; no biases.
 void keep_newhouse25_limits(const LanguageModel<float>& model,
                             VectorOf<float>& weights, SingularValues rule,
                             int threads = 0);

@@ -34,9 +34,13 @@ double norm(const LanguageModel<float>& model, const VectorOf<float>& weights,
 // width 8, 2 heads of 4, hidden 32
 TEST(Newhouse25Limits, AreThoseOfTheirFile) {
   const LanguageModel<float> model(theirs());
-  VectorOf<float> weights = 5.0f * model.layout().initial<float>(3);
+  VectorOf<float> weights =
+      (5.0f * model.layout().initial<float>(3)).array() + 0.5f;
   keep_newhouse25_limits(model, weights, SingularValues::normalise, 1);
   for (const std::string layer : {"h.0.", "h.1."}) {
+    for (const char* bias : {"mlp.up.bias", "mlp.down.bias"})
+      EXPECT_EQ(tensor(weights, model.layout().slot(layer + bias)).norm(), 0)
+          << layer << bias;
     for (const Index part : {0, 1})
       EXPECT_NEAR(norm(model, weights, layer + "attn.qkv.weight", 8 * part, 8),
                   1 / std::sqrt(2.0), 1e-3);
