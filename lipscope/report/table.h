@@ -20,9 +20,9 @@ std::string cell(const nlohmann::ordered_json& value);
 
 /// Records as lines of text, a heading over each column, all aligned to the
 /// right. A field that a record lacks is absent. Numbers of fields that begin
-/// with "lower" or "upper" are rounded down or up (digits.h). No line takes more than
-/// `width` columns of a terminal (0: as many as there are) as long as columns
-/// can be left out; a last line names those that were.
+/// with "lower" or "upper" are rounded down or up (digits.h). No line takes
+/// more than `width` columns of a terminal (0: as many as there are) as long as
+/// columns can be left out; a last line names those that were.
 std::string table(const std::vector<Column>& columns,
                   const std::vector<nlohmann::ordered_json>& records,
                   std::size_t width = 0);
