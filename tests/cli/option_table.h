@@ -95,8 +95,7 @@ inline std::vector<OptionRow> option_table() {
     changes(c, "--tolerance", layer + more, "--tolerance 1e-5",
             "--tolerance 1e-3");
     changes(c, "--max-steps", layer + more, "--max-steps 300", "--max-steps 3");
-    changes(c, "--enclose", layer + more, "", "--enclose 1.5");
-    changes(c, "--enclose", layer + more, "", "--enclose none");
+    changes(c, "--enclose", layer + more, "--enclose none", "--enclose 1.5");
     changes(c, "--delta", layer + more, "--delta 1e-10", "--delta 1e-3");
   };
   const auto saved = [&](const std::string& c, const std::string& option) {
