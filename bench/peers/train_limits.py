@@ -127,7 +127,7 @@ def limit_comparing_heads(c, w, h, limits, rule, radius):
 
 
 def newhouse25_limits(c, w, rule):
-    """train/newhouse25_limits.h: q, k and v each one matrix for all heads."""
+    """train/newhouse25_limits.h: q, k and v each one matrix for all heads; MLPs without biases."""
     k, wider = c["width"] // c["heads"], math.sqrt(c["hidden"] / c["width"])
     for i in range(c["layers"]):
         h = f"h.{i}."
@@ -136,6 +136,8 @@ def newhouse25_limits(c, w, rule):
         for name, norms in of.items():
             m = w[h + name + ".weight"]
             m.data = in_blocks(m.data, len(norms), lambda b, j: by_rule(b, rule, norms[j]))
+        for bias in ("up", "down"):
+            w[h + f"mlp.{bias}.bias"].data.zero_()
 
 
 def limit_matrices(c, w, limits, rule):
