@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-
 #include "lipscope/core/errors.h"
 #include "tests/campaign/tally.h"
 #include "tests/cli/program.h"
